@@ -10,20 +10,11 @@ from typing import NamedTuple
 
 from colltune.catalog import Catalogue
 from colltune.core.errors import InputError
+from colltune.emit.lint import operators
 from colltune.emit.lint.json_text import JsonEntry, JsonValue, NotJsonError, read_json
 from colltune.emit.lint.leaf import GUARDS, TREE_TYPES, format_value, unmet_needs, wrong_value
 from colltune.emit.lint.names import FileKind, LeafName, leaf_names
-from colltune.emit.lint.operators import (
-    COLLECTIVES,
-    INTRA_ONLY,
-    LARGEST_NUMBER,
-    Operator,
-    Unknown,
-    differs_between_ranks,
-    misread,
-    parse_operator,
-    undefined_for,
-)
+from colltune.emit.lint.operators import Operator
 from colltune.emit.lint.region import CallCondition, CallRegion
 from colltune.emit.lint.selection_file import kind_of, lint_files
 from colltune.emit.lint.walk import LEAF
@@ -74,11 +65,11 @@ class _Repair:
     def file(self, root: JsonValue) -> Tree:
         fixed: Tree = {}
         order = [key.replace(" ", "").removeprefix("collective=") for key in self._defaults]
-        for collective in dict.fromkeys((*order, *sorted(COLLECTIVES))):
+        for collective in dict.fromkeys((*order, *sorted(operators.COLLECTIVES))):
             rules = _of_collective(root, collective)
             if rules is not None and self._fallback(collective):
                 region = CallRegion(frozenset({collective}))
-                if collective in INTRA_ONLY or self._kind is FileKind.POSIX:
+                if collective in operators.INTRA_ONLY or self._kind is FileKind.POSIX:
                     region = region.within(CallCondition("comm_type", frozenset({"intra"})))
                 fixed[f"collective={collective}"] = self._rules(rules, collective, region)
             elif self._kind is FileKind.GENERAL and self._fallback(collective):
@@ -114,24 +105,24 @@ class _Repair:
 
     def _rule(self, entry: JsonEntry) -> _Rule:
         # "<" is taken for what it says, and written so that it means that in any place.
-        operator = parse_operator(entry.name, self._version, early=True)
-        if isinstance(operator, Unknown):
+        operator = operators.parse_operator(entry.name, self._version, early=True)
+        if isinstance(operator, operators.Unknown):
             if entry.name == "any" or entry.name.endswith("=any"):
                 return _Rule(_REST, Operator(CallCondition()), entry.value)
             raise _Unusable
-        if misread(operator) and not (operator.number or "").isdecimal():
+        if operators.misread(operator) and not (operator.number or "").isdecimal():
             raise _Unusable
         return _Rule(_written(entry, operator), operator, entry.value)
 
     def _siblings(self, rules: list[_Rule], collective: str, region: CallRegion) -> Tree:
         fixed: Tree = {}
-        rest, alone = region, CallRegion(COLLECTIVES)
+        rest, alone = region, CallRegion(operators.COLLECTIVES)
         last = None
         for rule in rules:
             condition = rule.operator.condition
-            if undefined_for(rule.operator, region.collectives):
+            if operators.undefined_for(rule.operator, region.collectives):
                 raise _Unusable
-            if differs_between_ranks(rule.operator, rest):
+            if operators.differs_between_ranks(rule.operator, rest):
                 if collective not in ("alltoall", "ialltoall"):
                     raise _Unusable
                 not_in_place = region.within(CallCondition("is_sendbuf_inplace", frozenset({"no"})))
@@ -228,4 +219,4 @@ def _written(entry: JsonEntry, operator: Operator) -> str:
         return entry.name
     if operator.about == "comm_avg_ppn":
         return f"comm_avg_ppn<{(values + 1) // 2}" if values % 2 else f"comm_avg_ppn<={values // 2}"
-    return f"{operator.about}<={min(values, LARGEST_NUMBER)}"
+    return f"{operator.about}<={min(values, operators.LARGEST_NUMBER)}"

@@ -1,22 +1,12 @@
 """The walk through a selection tree that finds its faults."""
 
 from colltune.catalog import Catalogue
+from colltune.emit.lint import operators
 from colltune.emit.lint.check import Check, FindingsOfFile, shown
 from colltune.emit.lint.json_text import JsonEntry, JsonValue
 from colltune.emit.lint.leaf import leaf_findings
 from colltune.emit.lint.names import FileKind
-from colltune.emit.lint.operators import (
-    COLLECTIVES,
-    INTRA_ONLY,
-    LARGEST_NUMBER,
-    Operator,
-    Unknown,
-    basis,
-    differs_between_ranks,
-    misread,
-    parse_operator,
-    undefined_for,
-)
+from colltune.emit.lint.operators import Operator
 from colltune.emit.lint.region import CallCondition, CallRegion, describe
 
 LEAF = ("algorithm=", "composition=")
@@ -37,7 +27,7 @@ class Walk(FindingsOfFile):
 
     def root(self, root: JsonValue) -> list[Check]:
         """The findings of the whole file."""
-        everything = CallRegion(COLLECTIVES)
+        everything = CallRegion(operators.COLLECTIVES)
         if self._kind is FileKind.POSIX:
             everything = everything.within(
                 CallCondition("comm_type", frozenset({"intra"}))
@@ -67,12 +57,12 @@ class Walk(FindingsOfFile):
 
     def _siblings(self, node: JsonValue, region: CallRegion, early: bool, path: tuple[str, ...]) -> None:
         assert node.entries is not None
-        rest, alone = region, CallRegion(COLLECTIVES)
+        rest, alone = region, CallRegion(operators.COLLECTIVES)
         before: list[tuple[JsonEntry, Operator]] = []
         for entry in node.entries:
             here = (*path, shown(entry.name))
-            operator = parse_operator(entry.name, self._version, early)
-            if isinstance(operator, Unknown):
+            operator = operators.parse_operator(entry.name, self._version, early)
+            if isinstance(operator, operators.Unknown):
                 texts = {"title": self._title, "key": shown(entry.key), "why": operator.why, "fix": operator.fix}
                 self._find("unknown-operator", entry.line, here, **texts)
                 continue
@@ -87,7 +77,7 @@ class Walk(FindingsOfFile):
             elif alone.within(operator.condition).is_empty and not beside | (operator.condition.about == "collective"):
                 self._unreachable(entry, operator, before, here)
             reached = rest.within(operator.condition)
-            if operator.condition.about == "collective" and reached.collectives <= INTRA_ONLY:
+            if operator.condition.about == "collective" and reached.collectives <= operators.INTRA_ONLY:
                 reached = reached.within(CallCondition("comm_type", frozenset({"intra"})))
             self._object(entry.value, reached, early and operator.of_communicator, here)
             rest, alone = rest.without(operator.condition), alone.without(operator.condition)
@@ -100,14 +90,14 @@ class Walk(FindingsOfFile):
         self, entry: JsonEntry, operator: Operator, rest: CallRegion, early: bool, path: tuple[str, ...]
     ) -> None:
         """The findings about one operator by itself; ``rest`` are the calls that reach it."""
-        if wrong := misread(operator):
-            self._find("misread", entry.line, path, key=shown(entry.key), wrong=wrong, largest=LARGEST_NUMBER)
-        if len(rest.collectives) < len(COLLECTIVES) and not rest.is_empty:
-            if undefined := undefined_for(operator, rest.collectives):
+        if wrong := operators.misread(operator):
+            self._find("misread", entry.line, path, key=shown(entry.key), wrong=wrong, largest=operators.LARGEST_NUMBER)
+        if len(rest.collectives) < len(operators.COLLECTIVES) and not rest.is_empty:
+            if undefined := operators.undefined_for(operator, rest.collectives):
                 texts = {"names": ", ".join(undefined), "first": undefined[0], "about": operator.about}
                 fix = self._instead(operator, undefined[0])
                 self._find("not-made-for", entry.line, path, key=shown(entry.key), fix=fix, **texts)
-            elif why := differs_between_ranks(operator, rest):
+            elif why := operators.differs_between_ranks(operator, rest):
                 in_place = rest.collectives & {"alltoall", "ialltoall"}
                 name = "ranks-disagree-in-place" if in_place else "ranks-disagree"
                 self._find(name, entry.line, path, key=shown(entry.key), why=why)
@@ -130,10 +120,10 @@ class Walk(FindingsOfFile):
 
     @staticmethod
     def _instead(operator: Operator, collective: str) -> str:
-        if operator.about == "avg_msg_size" and not undefined_for(
+        if operator.about == "avg_msg_size" and not operators.undefined_for(
             Operator(CallCondition("total_msg_size", 0)), frozenset({collective})
         ):
-            return f'use "total_msg_size", which is {basis("total_msg_size", collective)}'
+            return f'use "total_msg_size", which is {operators.basis("total_msg_size", collective)}'
         return "take the comparison out"
 
     def _unreachable(
@@ -152,7 +142,7 @@ class Walk(FindingsOfFile):
         if self._kind is not FileKind.GENERAL:
             return
         if len(rest.collectives) > 1 or rest.collectives != region.collectives:
-            names = ", ".join(sorted(rest.collectives)) if len(rest.collectives) < len(COLLECTIVES) else "all"
+            names = ", ".join(sorted(rest.collectives)) if len(rest.collectives) < len(operators.COLLECTIVES) else "all"
             self._find("collectives-without-rules", node.line, path, names=names)
             return
         calls, names = describe(rest, region), ", ".join(rest.collectives)

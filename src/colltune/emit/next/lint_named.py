@@ -14,19 +14,7 @@ from colltune.emit.lint.check import PAGE, Check, FindingsOfFile, in_order, show
 from colltune.emit.lint.json_text import JsonEntry, JsonValue, NotJsonError, read_json
 from colltune.emit.lint.leaf import wrong_value
 from colltune.emit.lint.operators import COLLECTIVES
-from colltune.emit.next.mpich_named_grammar import (
-    ALGORITHM,
-    ALGORITHMS,
-    ANY,
-    CALL,
-    COLLECTIVE,
-    DEFINED_FOR,
-    LARGEST_BOUND,
-    LONGEST_NAME,
-    NAME,
-    KeyCondition,
-    parse_condition,
-)
+from colltune.emit.next import mpich_named_grammar as grammar
 
 _FIRST_VERSION = (5, 1)
 _PARAMETERS_OF = "5.0"  # whose parameters are written alike
@@ -50,13 +38,13 @@ class _Reach:
     most_ranks: int | None = None
     stack: tuple[str, ...] = ()
 
-    def met(self, condition: KeyCondition) -> "_Reach":
+    def met(self, condition: grammar.KeyCondition) -> "_Reach":
         return self._with(condition, condition.negated)
 
-    def missed(self, condition: KeyCondition) -> "_Reach":
+    def missed(self, condition: grammar.KeyCondition) -> "_Reach":
         return self._with(condition, not condition.negated)
 
-    def _with(self, condition: KeyCondition, negated: bool) -> "_Reach":
+    def _with(self, condition: grammar.KeyCondition, negated: bool) -> "_Reach":
         if condition.most is not None:
             if condition.about != "comm_size" or negated:
                 return self
@@ -122,18 +110,20 @@ class _Lint(FindingsOfFile):
 
     def _names(self, root: JsonValue) -> Iterator[Check]:
         entries = root.entries or ()
-        others = [entry for entry in entries if not entry.key.startswith(NAME)]
+        others = [entry for entry in entries if not entry.key.startswith(grammar.NAME)]
         if others and len(others) < len(entries):
             yield self.found("beside-trees", others[0].line, key=shown(others[0].key))
         elif others:
             older = any(re.fullmatch(r"collective=\w+", entry.key) for entry in others)
             yield self.found("older-format" if older else "no-names", others[0].line)
         for entry in entries:
-            if not entry.key.startswith(NAME):
+            if not entry.key.startswith(grammar.NAME):
                 continue
-            name = entry.key.removeprefix(NAME)
-            if len(name) > LONGEST_NAME:
-                yield self.found("name-too-long", entry.line, name=shown(name), count=len(name), most=LONGEST_NAME)
+            name = entry.key.removeprefix(grammar.NAME)
+            if len(name) > grammar.LONGEST_NAME:
+                yield self.found(
+                    "name-too-long", entry.line, name=shown(name), count=len(name), most=grammar.LONGEST_NAME
+                )
             if name in self._trees:
                 yield self.found("tree-twice", entry.line, (entry.key,), name=shown(name))
             self._trees[name] = entry
@@ -146,17 +136,17 @@ class _Lint(FindingsOfFile):
         if not node.entries:
             yield self.found("nothing", node.line, path)
             return
-        leaf = next((n for n, entry in enumerate(node.entries) if entry.key.startswith(ALGORITHM)), None)
+        leaf = next((n for n, entry in enumerate(node.entries) if entry.key.startswith(grammar.ALGORITHM)), None)
         if leaf is not None:
             yield from self._leaf(node.entries, leaf, path, reach)
             return
         yield from self._branches(node.entries, path, reach)
 
     def _call(self, node: JsonValue, path: tuple[str, ...], reach: _Reach) -> Iterator[Check]:
-        if node.text is None or not node.text.startswith(CALL):
+        if node.text is None or not node.text.startswith(grammar.CALL):
             yield self.found("no-tree", node.line, path, text=shown(node.text or "a value"))
             return
-        name = node.text.removeprefix(CALL)
+        name = node.text.removeprefix(grammar.CALL)
         self._called.add(name)
         if name in reach.stack or (reach.collective and name in ("main", "auto")):
             yield self.found("circle", node.line, path, round_trip=" -> ".join([*reach.stack, name]))
@@ -178,31 +168,31 @@ class _Lint(FindingsOfFile):
                 yield self.found("out-of-reach", entry.line, path, **keys)
                 continue
             below = (*path, entry.key)
-            if entry.key == ANY:
+            if entry.key == grammar.ANY:
                 open_ended = entry
                 yield from self._tree(entry.value, below, reach)
-            elif entry.key.startswith(COLLECTIVE):
+            elif entry.key.startswith(grammar.COLLECTIVE):
                 yield from self._collective(entry, below, reach)
             else:
-                condition = parse_condition(entry.key)
+                condition = grammar.parse_condition(entry.key)
                 yield from self._condition(entry, condition, path, reach)
                 if condition is not None:
                     yield from self._tree(entry.value, below, reach.met(condition))
                     if (entry.key[1:] if entry.key.startswith("!") else f"!{entry.key}") in seen:  # its opposite
                         open_ended = entry
                     reach = reach.missed(condition)
-        if open_ended is None and not entries[-1].key.startswith(COLLECTIVE):
+        if open_ended is None and not entries[-1].key.startswith(grammar.COLLECTIVE):
             yield self.found("no-last-branch", entries[-1].line, path)
 
     def _collective(self, entry: JsonEntry, path: tuple[str, ...], reach: _Reach) -> Iterator[Check]:
-        match = re.fullmatch(r"(\w+)-(intra|inter)", entry.key.removeprefix(COLLECTIVE))
+        match = re.fullmatch(r"(\w+)-(intra|inter)", entry.key.removeprefix(grammar.COLLECTIVE))
         if match is None or match[1] not in COLLECTIVES:
             yield self.found("unknown-collective", entry.line, path, key=shown(entry.key))
             return
         yield from self._tree(entry.value, path, replace(reach, collective=match[1], form=match[2]))
 
     def _condition(
-        self, entry: JsonEntry, condition: KeyCondition | None, path: tuple[str, ...], reach: _Reach
+        self, entry: JsonEntry, condition: grammar.KeyCondition | None, path: tuple[str, ...], reach: _Reach
     ) -> Iterator[Check]:
         key = entry.key
         if condition is None:
@@ -217,19 +207,19 @@ class _Lint(FindingsOfFile):
         plain = _PLAIN.fullmatch(key)
         if plain is None:
             yield self.found("no-number", entry.line, path, key=shown(key), most=condition.most)
-        elif int(plain[1] or plain[2]) > LARGEST_BOUND:
-            yield self.found("too-large", entry.line, path, key=key, most=LARGEST_BOUND)
+        elif int(plain[1] or plain[2]) > grammar.LARGEST_BOUND:
+            yield self.found("too-large", entry.line, path, key=key, most=grammar.LARGEST_BOUND)
         if key.startswith("!") and ">" in key:
             yield self.found("no-opposite", entry.line, path, key=key, meant=key[1:])
 
     def _undefined(
-        self, entry: JsonEntry, condition: KeyCondition, path: tuple[str, ...], reach: _Reach
+        self, entry: JsonEntry, condition: grammar.KeyCondition, path: tuple[str, ...], reach: _Reach
     ) -> Iterator[Check]:
         """A condition on arguments that the collective does not have."""
         about, blocking = condition.about, reach.collective.removeprefix("i")  # a nonblocking one counts alike
-        if not blocking or blocking in DEFINED_FOR.get(about, {blocking}):
+        if not blocking or blocking in grammar.DEFINED_FOR.get(about, {blocking}):
             return
-        total = about == "avg_msg_size" and blocking in DEFINED_FOR["total_msg_size"]
+        total = about == "avg_msg_size" and blocking in grammar.DEFINED_FOR["total_msg_size"]
         name = "never-holds" if about == "displs_ordered" else "undefined-but-total" if total else "undefined"
         yield self.found(name, entry.line, path, about=about, collective=reach.collective)
 
@@ -240,8 +230,8 @@ class _Lint(FindingsOfFile):
         path, line = (*path, entry.key), entry.line
         if len(entries) > 1:
             yield self.found("beside-conditions", line, path)
-        name = entry.key.removeprefix(ALGORITHM)
-        known = ALGORITHMS.get(name)
+        name = entry.key.removeprefix(grammar.ALGORITHM)
+        known = grammar.ALGORITHMS.get(name)
         if known is None:
             if _is_judged(name):
                 gone = "composition" in name

@@ -17,16 +17,7 @@ from colltune.core.decision_table import BySize, DecisionTable
 from colltune.core.errors import InputError, on_os_error
 from colltune.core.rules import RuleSet
 from colltune.core.steps import Steps
-from colltune.emit.next.mpich_named_grammar import (
-    ALGORITHM,
-    ALGORITHMS,
-    ANY,
-    CALL,
-    LARGEST_BOUND,
-    NAME,
-    VARIABLE,
-    WITH_AVERAGE,
-)
+from colltune.emit.next import mpich_named_grammar as grammar
 from colltune.emit.without_ppn import by_ranks_of, merge_ppn
 from colltune.machine.files import LARGEST_BYTES, parse_json, read_file
 
@@ -63,7 +54,7 @@ class MpichNamedEmitter:
 
     def _writes(self, rule_set: RuleSet, choice: Choice) -> bool:
         algorithm = self._catalogue.algorithm(rule_set.collective, choice)
-        known = None if rule_set.collective in _NOT_TRIED else ALGORITHMS.get(algorithm.selection_name)
+        known = None if rule_set.collective in _NOT_TRIED else grammar.ALGORITHMS.get(algorithm.selection_name)
         if algorithm.kind is Kind.COMPOSITION or algorithm.composed or known is None:
             return False
         if not algorithm.written_by_file(choice):
@@ -78,8 +69,8 @@ class MpichNamedEmitter:
                 name = f"{rule_set.collective}-intra-auto"
                 if name not in self._own:
                     raise InputError(f"this MPICH has no selection tree {name}", "Leave this collective out")
-                trees[f"{NAME}{_copy_of(rule_set)}"] = self._own[name]
-                trees[f"{NAME}{name}"] = self._tree(rule_set)
+                trees[f"{grammar.NAME}{_copy_of(rule_set)}"] = self._own[name]
+                trees[f"{grammar.NAME}{name}"] = self._tree(rule_set)
         text = json.dumps(trees, indent=1).encode("ascii") + b"\n"
         # The library reads the file as a string, which the last page ends only where the file does not fill it.
         return {NAMED_FILE: text + b"\n" if len(text) % 4096 == 0 else text}
@@ -91,9 +82,9 @@ class MpichNamedEmitter:
             )
         by_ranks = by_ranks_of(rule_set, "MPICH's file of named trees")
         # A single rank, and a call in place whose size arguments have no meaning, keep the library's own decision.
-        tree: dict[str, Any] = {"comm_size<=1": f"{CALL}{_copy_of(rule_set)}"}
+        tree: dict[str, Any] = {"comm_size<=1": f"{grammar.CALL}{_copy_of(rule_set)}"}
         if rule_set.collective == "alltoall":
-            tree["inplace"] = f"{CALL}{_copy_of(rule_set)}"
+            tree["inplace"] = f"{grammar.CALL}{_copy_of(rule_set)}"
         for ranks, by_size in by_ranks.pairs:
             if ranks is None or ranks > 1:
                 tree.setdefault(_key("comm_size", ranks), self._sizes(rule_set, by_size))
@@ -102,7 +93,7 @@ class MpichNamedEmitter:
     def _sizes(self, rule_set: RuleSet, by_size: BySize) -> NamedTree:
         if len(by_size.pairs) == 1:
             return self._leaf(rule_set, by_size.last)
-        operator = "avg_msg_size" if rule_set.collective in WITH_AVERAGE else "total_msg_size"
+        operator = "avg_msg_size" if rule_set.collective in grammar.WITH_AVERAGE else "total_msg_size"
         branches: dict[str, Any] = {}
         for size, choice in by_size.pairs:
             branches.setdefault(_key(operator, size), self._leaf(rule_set, choice))
@@ -110,7 +101,7 @@ class MpichNamedEmitter:
 
     def _leaf(self, rule_set: RuleSet, choice: Choice) -> NamedTree:
         """``choice`` behind its preconditions, and the library's own decision for calls that fail one."""
-        own = f"{CALL}{_copy_of(rule_set)}"
+        own = f"{grammar.CALL}{_copy_of(rule_set)}"
         if choice == DEFAULT:
             return own
         if not self._writes(rule_set, choice):
@@ -119,24 +110,26 @@ class MpichNamedEmitter:
                 "Reduce the rules by `expressible` first",
             )
         algorithm = self._catalogue.algorithm(rule_set.collective, choice)
-        wanted = ALGORITHMS[algorithm.selection_name].parameters
+        wanted = grammar.ALGORITHMS[algorithm.selection_name].parameters
         given = dict(self._catalogue.selection_parameters(rule_set.collective, choice))
-        tree: NamedTree = {ALGORITHM + algorithm.selection_name: {f"{name}={given[name]}": {} for name in wanted}}
+        tree: NamedTree = {
+            grammar.ALGORITHM + algorithm.selection_name: {f"{name}={given[name]}": {} for name in wanted}
+        }
         for need, condition in reversed(_GUARDS.items()):
             if need in algorithm.needs:
-                tree = {condition: tree, ANY: own}
+                tree = {condition: tree, grammar.ANY: own}
         return tree
 
     def environment(self, directory: Path) -> dict[str, str]:
-        return {VARIABLE: str(directory / NAMED_FILE)}
+        return {grammar.VARIABLE: str(directory / NAMED_FILE)}
 
     def parse(self, files: Mapping[str, bytes], collective: str) -> RuleSet:
         nothing = RuleSet.always(collective, self._catalogue.collective(collective).basis)
         try:
             trees = parse_json(files[NAMED_FILE])
-            if f"{NAME}{collective}-intra-auto" not in trees:
+            if f"{grammar.NAME}{collective}-intra-auto" not in trees:
                 return nothing
-            tree = trees[f"{NAME}{collective}-intra-auto"]
+            tree = trees[f"{grammar.NAME}{collective}-intra-auto"]
             known = {
                 json.dumps(self._leaf(nothing, choice)): choice
                 for choice in reversed(self._catalogue.choices(collective))
@@ -168,11 +161,11 @@ def _copy_of(rule_set: RuleSet) -> str:
 
 
 def _key(operator: str, bound: int | None) -> str:
-    return ANY if bound is None else f"{operator}<={min(bound, LARGEST_BOUND)}"
+    return grammar.ANY if bound is None else f"{operator}<={min(bound, grammar.LARGEST_BOUND)}"
 
 
 def _bound(key: str) -> int | None:
-    return None if key == ANY else int(key.partition("<=")[2])
+    return None if key == grammar.ANY else int(key.partition("<=")[2])
 
 
 def holds_named_trees(library: Path) -> bool:
@@ -195,5 +188,5 @@ def cut_named_trees(library: Path) -> dict[str, NamedTree]:
             trees = parse_json(data[match.start() : data.index(b"\0", match.start())])
         except ValueError:
             continue
-        return {key.removeprefix(NAME): tree for key, tree in trees.items()}
+        return {key.removeprefix(grammar.NAME): tree for key, tree in trees.items()}
     raise InputError(f"{library} holds no named selection trees", "This MPICH reads the older files: tune it")
