@@ -4,6 +4,9 @@ Names: PICO's (``_ompi``, ``_mpich`` for the library's own, ``_over`` for its ow
 Advance's. What they send is known from the papers; no test compares it with a wire.
 """
 
+import tomllib
+from importlib import resources
+
 import numpy as np
 
 from colltune.traffic import exchanges as ex
@@ -18,8 +21,9 @@ _WAY = r"(?P<way>nonblocking|pairwise)"
 _LEADERS = rf"(?P<kind>locality_aware|multileader_node_aware)_(?P<group>\d+)_procs_leader_alltoall_{_WAY}"
 
 
-def _by_name(collective: str, name: str, library: str = "") -> Planner:
-    found = first_match((OF_LIBRARY.get(library, {}), COMMON), collective, name)
+def _by_name(collective: str, name: str) -> Planner:
+    library, _, own = name.rpartition(".")
+    found = first_match((OF_LIBRARY.get(library, {}), COMMON), collective, own)
     if found is None:
         raise KeyError((collective, name))
     return found
@@ -87,48 +91,25 @@ def _allgather_reduce(s: ScheduleSetting) -> Schedule:
     return Schedule(plan.steps, plan.copied + s.ranks, plan.memory)
 
 
-RECORDED: Table = {
+_OWN: Table = {
     "allgather": (
         (r"bine_(?P<way>.*)", Planner(_skewed_allgather)),
         (r"sparbit.*", Planner(lambda s: skewed.sparbit(s.ranks, 1.0))),
-        (r"k_bruck_over|brucks_mpich|bruck_ompi", _by_name("allgather", "bruck")),
-        (r"recursive_doubling_\w+", _by_name("allgather", "recursive_doubling")),
-        (r"ring_\w+", _by_name("allgather", "ring")),
-        (r"neighbor_\w+", _by_name("allgather", "neighbor")),
-        (r"non_blocking_mpich", _by_name("allgather", "nb")),
-        (r"linear_\w+", _by_name("allgather", "linear")),
     ),
     "allreduce": (
         (r"(?:bine|swing)_lat\w*", Planner(lambda s: skewed.whole(s.ranks))),
         (r"(?:bine|swing)_(?P<way>.*)", Planner(_skewed_allreduce, sized=True)),
-        (r"recursive_doubling_\w+", _by_name("allreduce", "recursive_doubling")),
-        (r"rabenseifner_ompi", _by_name("allreduce", "rabenseifner", "openmpi")),
-        (r"rabenseifner_\w+", _by_name("allreduce", "rabenseifner")),
         (r"ring_segmented_ompi", Planner(_segmented_ring, sized=True)),
-        (r"ring_\w+", _by_name("allreduce", "ring")),
-        (r"linear_ompi", _by_name("allreduce", "linear")),
-        (r"non_overlapping_ompi", _by_name("allreduce", "nonoverlapping")),
         (r"allgather_reduce_ompi", Planner(_allgather_reduce)),
-        (r"non_blocking_mpich", _by_name("allreduce", "nb")),
     ),
     "reduce_scatter": (
         (r"bine_(?P<way>.*)", Planner(_skewed_scatter)),
-        (r"recursive_halving_\w+", _by_name("reduce_scatter", "recursive_halving")),
         (r"recursive_distance_doubling_\w+", Planner(lambda s: ex.butterfly(s.ranks, 1.0 / s.ranks, mirrored=True))),
-        (r"ring_\w+", _by_name("reduce_scatter", "ring")),
     ),
-    "bcast": (
-        (r"binomial_ompi", _by_name("bcast", "binomial", "openmpi")),
-        (r"knomial_ompi", _by_name("bcast", "knomial", "openmpi")),
-        (r"binary_ompi|split_binary_ompi", _by_name("bcast", "binary_tree")),
-        (r"bine_lat\w*", _by_name("bcast", "binomial")),
-        (r"scatter_allgather_ring_ompi|bine_bdw\w*_ring", _by_name("bcast", "scatter_ring")),
-        (r"scatter_allgather_\w+|bine_bdw\w*", _by_name("bcast", "scatter_doubling")),
-    ),
-    "alltoall": (
-        (_LEADERS, Planner(_grouped)),
-        (_GROUPED, Planner(_grouped)),
-        (r"bruck_\w+", _by_name("alltoall", "bruck")),
-        (r"pairwise_\w+", _by_name("alltoall", "pairwise")),
-    ),
+    "alltoall": ((_LEADERS, Planner(_grouped)), (_GROUPED, Planner(_grouped))),
+}
+_NAMES = tomllib.loads(resources.files("colltune.traffic").joinpath("recorded_names.toml").read_text("utf-8"))
+RECORDED: Table = {
+    collective: (*_OWN.get(collective, ()), *((pattern, _by_name(collective, name)) for pattern, name in names.items()))
+    for collective, names in _NAMES.items()
 }
