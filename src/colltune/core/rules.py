@@ -1,5 +1,6 @@
 """Decisions as ordered rules: what every file format expresses, and what Python can evaluate."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -27,13 +28,10 @@ class Rule:
             and (self.max_size is None or size <= self.max_size)
         )
 
-    def _order(self) -> tuple[float, float, float]:
-        unbounded = float("inf")
-        return (
-            unbounded if self.max_ppn is None else self.max_ppn,
-            unbounded if self.max_ranks is None else self.max_ranks,
-            unbounded if self.max_size is None else self.max_size,
-        )
+    @property
+    def bounds(self) -> tuple[int | None, int | None, int | None]:
+        """Of ranks per node, ranks and size."""
+        return self.max_ppn, self.max_ranks, self.max_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +59,11 @@ class RuleSet:
     def __post_init__(self) -> None:
         if not self.rules:
             raise ValueError("a rule set needs at least the rule that always applies")
-        keys = [rule._order() for rule in self.rules]
+        keys = [tuple(math.inf if one is None else one for one in rule.bounds) for rule in self.rules]
         if sorted(set(keys)) != keys:
             raise ValueError(f"rules of {self.collective} are not in order, or two have the same bounds")
         last = self.rules[-1]
-        if (last.max_ppn, last.max_ranks, last.max_size) != (None, None, None):
+        if last.bounds != (None, None, None):
             raise ValueError(f"the last rule of {self.collective} has a bound, so some calls match no rule")
         for rule, after in zip(self.rules, (*self.rules[1:], None), strict=True):
             ends_block = after is None or (rule.max_ppn, rule.max_ranks) != (after.max_ppn, after.max_ranks)

@@ -38,6 +38,3 @@ class StopRequest:
             raise
         finally:
             self._cutting = False
-
-
-__all__ = ["INTERRUPTIONS", "StopRequest", "StopRequestedError"]

@@ -75,7 +75,7 @@ def _rule_lines(rule_set: RuleSet, numbers: Mapping[tuple[str, Choice], int]) ->
     lines = [f"rules {rule_set.collective} {rule_set.basis.value}"]
     for rule in rule_set.rules:
         number = numbers.get((rule_set.collective, rule.choice))
-        lines.append("rule " + " ".join(map(format_bound, (rule.max_ppn, rule.max_ranks, rule.max_size, number))))
+        lines.append("rule " + " ".join(map(format_bound, (*rule.bounds, number))))
     return lines
 
 

@@ -41,7 +41,7 @@ class SimulatedEmitter:
     def emit(self, rule_sets: Sequence[RuleSet]) -> dict[str, bytes]:
         collectives = {}
         for one in sorted(rule_sets, key=lambda rules: rules.collective):
-            rules = (_Rule(r.max_ppn, r.max_ranks, r.max_size, format_choice(r.choice)) for r in one.rules)
+            rules = (_Rule(*r.bounds, format_choice(r.choice)) for r in one.rules)
             collectives[one.collective] = _Rules(one.basis, tuple(rules))
         text = json.dumps({"about": _ABOUT, "collectives": msgspec.to_builtins(collectives)}, indent=1)
         return {FILE: text.encode() + b"\n"}

@@ -8,7 +8,7 @@ measured machine they predict its values. The deviation of the prediction comes 
 residuals, and grows with the distance from the measurements.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,11 @@ def times_of(grid: Grid) -> Times:
 
 
 class TransferPrior:
-    """A Model of relative times, from measurements of other machines, shapes or simulations (seconds per pair)."""
+    """A Model of relative times, from measurements of other machines, shapes or simulations (seconds per pair).
+
+    ``trees``: the fitted forest of scikit-learn; None where there is nothing to learn from. ``number``: the column of
+    each choice that some source measured, behind those of what it sends.
+    """
 
     def __init__(self, sources: Sequence[Times], choices: Sequence[Choice], seed: int = 0) -> None:
         wanted = set(choices)
@@ -57,11 +61,11 @@ class TransferPrior:
                 pairs.append(pair)
                 ratios.append(ratio)
         seen = sorted({choice for _, choice in pairs})
-        self._number = {choice: place for place, choice in enumerate(seen)}
+        self.number = {choice: place for place, choice in enumerate(seen)}
         self._wanted = frozenset(choices)
         self.bearable = bearable(sources)
         self.constants = self._constants(sources)
-        self._trees: Any = None
+        self.trees: Any = None
         self._theta = PRIOR_MEAN
         self._processes: dict[Choice, ChoiceProcess] = {}
         if pairs:
@@ -76,39 +80,29 @@ class TransferPrior:
         return Constants(pooled(found), np.std(np.log([one.values + 1e-16 for one in found]), axis=0))
 
     @property
-    def trees(self) -> Any:
-        """The fitted forest of scikit-learn; None where there is nothing to learn from."""
-        return self._trees
-
-    @property
-    def number(self) -> Mapping[Choice, int]:
-        """The column of each choice that some source measured, behind those of what it sends."""
-        return self._number
-
-    @property
     def choices(self) -> frozenset[Choice]:
         """The choices that some source measured beside another one."""
-        return frozenset(self._number) & self._wanted
+        return frozenset(self.number) & self._wanted
 
     def _knows(self, pair: tuple[Scenario, Choice]) -> bool:
         """A choice that was measured, or one that sends what the trees know about."""
-        return self._trees is not None and (pair[1] in self._number or described(*pair) is not None)
+        return self.trees is not None and (pair[1] in self.number or described(*pair) is not None)
 
     def _grow(self, pairs: Sequence[tuple[Scenario, Choice]], ratio: Floats, seed: int) -> None:
         from sklearn.ensemble import ExtraTreesRegressor
 
         trees = ExtraTreesRegressor(_TREES, min_samples_leaf=2, random_state=seed)
-        self._trees = trees.fit(self._rows(pairs), ratio)
+        self.trees = trees.fit(self._rows(pairs), ratio)
         random = np.random.default_rng(seed)
         z = scenario_columns([scenario for scenario, _ in pairs])
-        number = np.array([self._number[choice] for _, choice in pairs])
-        parts = {choice: (z[number == n], _centred(ratio[number == n])) for choice, n in self._number.items()}
+        number = np.array([self.number[choice] for _, choice in pairs])
+        parts = {choice: (z[number == n], _centred(ratio[number == n])) for choice, n in self.number.items()}
         some = {choice: _part(*part, _MOST_ROWS, random) for choice, part in parts.items()}
         self._theta = fit_theta(PRIOR_MEAN, _groups(some.values(), random), 30)
         self._processes = {c: ChoiceProcess(self._theta, z, y, _noise(y), _FREEDOM) for c, (z, y) in some.items()}
 
     def _rows(self, pairs: Sequence[tuple[Scenario, Choice]]) -> Floats:
-        return prior_rows(pairs, self._number, None if self.constants is None else self.constants.values)
+        return prior_rows(pairs, self.number, None if self.constants is None else self.constants.values)
 
     def _unborne(self, pair: tuple[Scenario, Choice]) -> float:
         """1 for a choice that posts more messages at once than worked on other machines, else 0."""
@@ -121,7 +115,7 @@ class TransferPrior:
         if len(known):
             some = [pairs[row] for row in known]
             risk = np.array([self._unborne(pair) for pair in some])
-            log_time[known] = self._trees.predict(self._rows(some)) + UNBORNE * risk
+            log_time[known] = self.trees.predict(self._rows(some)) + UNBORNE * risk
         z = scenario_columns([scenario for scenario, _ in pairs])
         variance[known] = _DESCRIBED * (kernel_diagonal(self._theta, z[known]) + rough_variance(self._theta))
         for choice, process in self._processes.items():

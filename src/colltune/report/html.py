@@ -27,7 +27,7 @@ from colltune.report.findings import Findings, knowledge
 from colltune.report.headline import by_gain, facts, headline, next_steps, saved_by, saved_share
 from colltune.report.job import HEAD, ShapeGain, format_calls, job_shape, known_scenarios, shape_gains, shape_text
 from colltune.report.maps import SHADES, selection_maps
-from colltune.report.run_text import ratio_text
+from colltune.report.run_text import application_row
 from colltune.report.story import environment_rows, warnings
 from colltune.report.templates import page_template, page_text
 
@@ -91,18 +91,7 @@ def build_page(findings: Findings, directory: Path) -> str:
         decisions=decisions[:_OPEN_ROWS],
         more_decisions=decisions[_OPEN_ROWS:],
         application=_application(findings),
-        measured_in_application=[
-            [
-                one.place,
-                str(one.choice),
-                one.pairs,
-                ratio_text(one.faster_in_calls),
-                ratio_text(one.faster),
-                f"{one.finding}, switched off" if one.off else str(one.finding),
-                one.last,
-            ]
-            for one in findings.applications
-        ],
+        measured_in_application=[application_row(one) for one in findings.applications],
         provisional=_by_reason(findings, Verdict.PROVISIONAL),
         refused=_by_reason(findings, Verdict.REFUSED),
         untried=_by_reason(findings, Verdict.NOT_TRIED),

@@ -22,12 +22,15 @@ def applications_table(found: Sequence[Standing], title: str = "in the applicati
     headers = ("calls of", "choice", "pairs>", "in the calls>", "with all between>", "says", "last run")
     table = TextTable(headers, title)
     for one in found:
-        says = f"{one.finding}, switched off" if one.off else str(one.finding)
-        table.add_row(
-            one.place, str(one.choice), str(one.pairs), ratio_text(one.faster_in_calls), ratio_text(one.faster), says,
-            one.last,
-        )  # fmt: skip
+        table.add_row(*application_row(one))
     return table
+
+
+def application_row(one: Standing) -> tuple[str, ...]:
+    """The calls, the choice, how many pairs, the ratio in the calls and with all between, the finding, the last run."""
+    says = f"{one.finding}, switched off" if one.off else str(one.finding)
+    ratios = ratio_text(one.faster_in_calls), ratio_text(one.faster)
+    return one.place, str(one.choice), str(one.pairs), *ratios, says, one.last
 
 
 def ratio_text(interval: Interval) -> str:

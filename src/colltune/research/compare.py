@@ -5,7 +5,7 @@ Notations: a run that never gets good enough is taken to cost everything, 1.0: t
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -57,15 +57,13 @@ def write_csv(path: Path, head: Sequence[str], rows: Iterable[Sequence[object]])
 def write_steps(path: Path, runs: Iterable[Run]) -> None:
     """One row per scored step, with ``stop`` 1 at the step at which the strategy would have stopped."""
     names = [field.name for field in fields(Metrics)]
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["grid", "strategy", "seed", "cost", "cost_s", "share", "stop", *names])
-        for run in runs:
-            for step in run.steps:
-                values = asdict(step.metrics)
-                cost_s = step.cost * run.total_s
-                marks = [f"{step.cost:.6g}", f"{cost_s:.6g}", f"{step.share:.6g}", int(step is run.stop)]
-                writer.writerow([run.grid, run.strategy, run.seed, *marks, *(f"{values[name]:.6g}" for name in names)])
+    rows = []
+    for run in runs:
+        for step in run.steps:
+            costs = [f"{share:.6g}" for share in (step.cost, step.cost * run.total_s, step.share)]
+            values = [f"{getattr(step.metrics, name):.6g}" for name in names]
+            rows.append([run.grid, run.strategy, run.seed, *costs, int(step is run.stop), *values])
+    write_csv(path, ["grid", "strategy", "seed", "cost", "cost_s", "share", "stop", *names], rows)
 
 
 def write_table(path: Path, reach: Mapping[tuple[str, str], Estimate]) -> None:

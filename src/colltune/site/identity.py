@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 
 from colltune.core.hardware import Hardware
 from colltune.core.sample import Environment
@@ -29,14 +29,7 @@ class Identity:
     @classmethod
     def of(cls, environment: Environment) -> "Identity":
         """That of measurements in ``environment``, whatever the shape of its job."""
-        return cls(
-            environment.machine,
-            environment.mpi,
-            environment.mpi_version,
-            environment.mpi_build,
-            environment.thread_level,
-            environment.fabric,
-        )
+        return cls(**{one.name: getattr(environment, one.name) for one in fields(cls)})
 
     @property
     def key(self) -> str:

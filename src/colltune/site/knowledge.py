@@ -4,7 +4,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
@@ -47,13 +47,8 @@ class Knowledge:
     def holding(self, collectives: Collection[str]) -> "Knowledge":
         """The part of it that is of ``collectives``, those of which a look at a few points found it to hold."""
         held = self.tuning if self.tuning is not None and set(self.tuning.rule_sets) <= set(collectives) else None
-        return Knowledge(
-            tuple(one for one in self.samples if one.scenario.collective in collectives),
-            self.date,
-            held,
-            self.entry if held is not None else "",
-            self.side_by_side,
-        )
+        samples = tuple(one for one in self.samples if one.scenario.collective in collectives)
+        return replace(self, samples=samples, tuning=held, entry=self.entry if held is not None else "")
 
     @property
     def settled(self) -> dict[Scenario, Decision]:

@@ -263,7 +263,7 @@ def _write_rules(rule_sets: Mapping[str, RuleSet]) -> dict[str, object]:
     return {
         name: {
             "basis": rules.basis.value,
-            _COLUMNS: [[r.max_ppn, r.max_ranks, r.max_size, format_choice(r.choice)] for r in rules.rules],
+            _COLUMNS: [[*r.bounds, format_choice(r.choice)] for r in rules.rules],
         }
         for name, rules in rule_sets.items()
     }

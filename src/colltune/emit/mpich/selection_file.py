@@ -48,19 +48,14 @@ class Subtrees(NamedTuple):
 
 
 class MpichEmitter:
-    """Emitter for the MPICH version of ``catalogue``, around the built-in trees of the user's library."""
+    """Emitter for the MPICH version of ``catalogue``, around ``defaults``, the built-in trees of the user's library."""
 
     name = "mpich"
 
     def __init__(self, catalogue: Catalogue, defaults: DefaultTrees) -> None:
         self._catalogue = catalogue
-        self._defaults = defaults
+        self.defaults = defaults
         self._settled: dict[str, Subtrees] = {}
-
-    @property
-    def defaults(self) -> DefaultTrees:
-        """The library's own trees."""
-        return self._defaults
 
     @classmethod
     def from_library(cls, library: Path, version: str) -> "MpichEmitter":
@@ -77,7 +72,7 @@ class MpichEmitter:
         Raises InputError as ``require_apart`` too.
         """
         require_apart(rule_sets)
-        general, ch4, posix = dict(self._defaults.general), dict(self._defaults.ch4), dict(self._defaults.posix or {})
+        general, ch4, posix = dict(self.defaults.general), dict(self.defaults.ch4), dict(self.defaults.posix or {})
         for rule_set in sorted(rule_sets, key=lambda rule_set: rule_set.collective):
             key = f"collective={rule_set.collective}"
             below = self._below(rule_set)
@@ -89,7 +84,7 @@ class MpichEmitter:
             if on_node != Steps.always(Steps.always(DEFAULT)):
                 posix[key] = {"comm_type=intra": self._shared_memory(on_node, rule_set.collective)}
         files = {GENERAL_FILE: format_tree(general), CH4_FILE: format_tree(ch4)}
-        return files if posix == (self._defaults.posix or {}) else {**files, POSIX_FILE: format_tree(posix)}
+        return files if posix == (self.defaults.posix or {}) else {**files, POSIX_FILE: format_tree(posix)}
 
     def agreeing(self, rule_set: RuleSet) -> RuleSet:
         """The part of ``rule_set`` that the files can express: rules that meet below a composition must agree."""
@@ -104,13 +99,13 @@ class MpichEmitter:
         found: list[Demand] = []
         for region, choice in table.walk():
             found += demands_of(self._catalogue, choice, region, rule_set.collective) or []
-        if self._defaults.posix is None and any(one.choice == GENERAL for one in found):
+        if self.defaults.posix is None and any(one.choice == GENERAL for one in found):
             raise InputError("the trees of shared memory of this MPICH are not known", "Leave out choices with .mpir")
         return found
 
     def _shared_memory(self, by_ranks: ByRanks, collective: str) -> Tree:
         """The POSIX subtree below comm_type=intra. A branch that leads nowhere hands the call to the general file."""
-        own = (self._defaults.posix or {}).get(f"collective={collective}", {}).get("comm_type=intra", {})
+        own = (self.defaults.posix or {}).get(f"collective={collective}", {}).get("comm_type=intra", {})
         return ranks_tree(by_ranks, collective, lambda choice: own if choice == DEFAULT else {"comm_type=inter": own})
 
     def environment(self, directory: Path) -> dict[str, str]:
@@ -139,7 +134,7 @@ class MpichEmitter:
     def _with_below(self, rule_set: RuleSet, intra: Tree, posix: Tree) -> RuleSet:
         """``rule_set`` with what ``intra``, of the general file, and ``posix`` put below its compositions."""
         name = rule_set.collective
-        own = (self._defaults.posix or {}).get(f"collective={name}", {}).get("comm_type=intra", {})
+        own = (self.defaults.posix or {}).get(f"collective={name}", {}).get("comm_type=intra", {})
         on_node = posix.get(f"collective={name}", {}).get("comm_type=intra", own)
         key = "comm_hierarchy=any" if self.version >= (5, 0) else "comm_hierarchy=node_roots"
         leaders = intra.get(key, intra["comm_hierarchy=any"])
@@ -169,10 +164,10 @@ class MpichEmitter:
         """The library's own subtrees of ``collective`` on an intracommunicator, as they are."""
         key = f"collective={collective}"
         # The device has no part in a non-blocking collective: there the two trees of a pair are one and the same.
-        of_device = self._defaults.general if collective in NONBLOCKING else self._defaults.ch4
-        if key not in self._defaults.general or key not in of_device:
+        of_device = self.defaults.general if collective in NONBLOCKING else self.defaults.ch4
+        if key not in self.defaults.general or key not in of_device:
             raise InputError(f"this MPICH has no selection tree of {collective}", "Leave this collective out")
-        pair = Subtrees(self._defaults.general[key], of_device[key])
+        pair = Subtrees(self.defaults.general[key], of_device[key])
         return Subtrees(*(tree.get("comm_type=intra", tree) for tree in pair))
 
     def _default(self, collective: str) -> Subtrees:

@@ -63,12 +63,8 @@ class OpenMpiEmitter:
     name = "openmpi"
 
     def __init__(self, catalogue: OpenMpiCatalogue, *, wide: bool = True) -> None:
-        self._catalogue = catalogue
+        self.catalogue = catalogue
         self._wide = wide
-
-    @property
-    def catalogue(self) -> OpenMpiCatalogue:
-        return self._catalogue
 
     def expressible(self, rule_set: RuleSet, shapes: Sequence[tuple[int, int]]) -> RuleSet:
         """The part of ``rule_set`` that the file can express: no ppn, and each choice only where it can run."""
@@ -80,7 +76,7 @@ class OpenMpiEmitter:
     def _fits(self, collective: str, choice: Choice, ranks: int) -> bool:
         if choice == DEFAULT:
             return True
-        algorithm = self._catalogue.algorithm(collective, choice)
+        algorithm = self.catalogue.algorithm(collective, choice)
         if not self._wide and dict(choice.parameters).get("max_requests", 0):
             return False
         return ranks == 2 or Need.TWO_RANKS not in algorithm.needs
@@ -90,23 +86,23 @@ class OpenMpiEmitter:
         if unsaid:
             raise InputError(f"no file of Open MPI decides {', '.join(unsaid)}", "Use `colltune run --via live`")
         table = {
-            self._catalogue.collective(rule_set.collective).number: dict(self._communicators(rule_set))
+            self.catalogue.collective(rule_set.collective).number: dict(self._communicators(rule_set))
             for rule_set in rule_sets
             if rule_set.departs
         }
-        names = {number: entry.name for number, entry in self._catalogue.numbered().items()}
+        names = {number: entry.name for number, entry in self.catalogue.numbered().items()}
         files = {RULES_FILE: format_rules(table, names, wide=self._wide)}
-        if self._catalogue.has_han:
-            mine = [rules for rules in rule_sets if self._catalogue.collective(rules.collective).owner == "han"]
+        if self.catalogue.has_han:
+            mine = [rules for rules in rule_sets if self.catalogue.collective(rules.collective).owner == "han"]
             files[HAN_FILE] = format_han(mine)
         return files
 
     def _in_file(self, collective: str) -> bool:
-        return self._catalogue.collective(collective).in_file
+        return self.catalogue.collective(collective).in_file
 
     def _communicators(self, rule_set: RuleSet) -> Iterator[tuple[int, list[MessageRule]]]:
         by_ranks = by_ranks_of(rule_set, "Open MPI's file")
-        if rule_set.basis is not self._catalogue.collective(rule_set.collective).basis:
+        if rule_set.basis is not self.catalogue.collective(rule_set.collective).basis:
             raise InputError(
                 f"the rules of {rule_set.collective} compare sizes that Open MPI does not", "Distil them again"
             )
@@ -120,17 +116,17 @@ class OpenMpiEmitter:
                     f"{collective} {choice} runs on two ranks only, and a rule asks for it on more",
                     "Reduce the rules by `expressible` first",
                 )
-            yield MessageRule(size.low, *self._catalogue.columns(collective, choice))
+            yield MessageRule(size.low, *self.catalogue.columns(collective, choice))
 
     def environment(self, directory: Path) -> dict[str, str]:
         files = {variable: str(directory / name) for variable, name in FILES["openmpi"].items()}
         found = {**SWITCHES["openmpi"], **files}
         return (
-            found if self._catalogue.has_han else {name: value for name, value in found.items() if "_han_" not in name}
+            found if self.catalogue.has_han else {name: value for name, value in found.items() if "_han_" not in name}
         )
 
     def parse(self, files: Mapping[str, bytes], collective: str) -> RuleSet:
-        entry = self._catalogue.collective(collective)
+        entry = self.catalogue.collective(collective)
         if not entry.in_file:
             return RuleSet.always(collective, entry.basis)
         try:
@@ -147,8 +143,8 @@ class OpenMpiEmitter:
 
     def _rules(self, collective: str, communicators: Mapping[int, Sequence[MessageRule]]) -> Iterator[Rule]:
         by_columns = {
-            self._catalogue.columns(collective, choice): choice
-            for choice in reversed(self._catalogue.choices(collective))
+            self.catalogue.columns(collective, choice): choice
+            for choice in reversed(self.catalogue.choices(collective))
         }
         sizes = [*communicators]
         for position, ranks in enumerate(sizes):

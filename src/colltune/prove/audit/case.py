@@ -13,17 +13,9 @@ from colltune.core.proven import PROVEN, Verdict, launches_text
 from colltune.core.sample import Heaps, OtherViews
 from colltune.core.scenario import Scenario
 from colltune.core.units import format_count
+from colltune.prove.audit import evidence
 from colltune.prove.audit.claims import Claim, cut_in_two
 from colltune.prove.audit.effects import BELIEVED, GREATEST, ChoiceEffect, Seen
-from colltune.prove.audit.evidence import (
-    FEWEST_LAUNCHES,
-    Yardstick,
-    high_bound,
-    is_above,
-    is_below,
-    log_evidence,
-    low_bound,
-)
 from colltune.prove.audit.harm import ClaimOutlook, Floats, outlook_of, own_means
 from colltune.prove.audit.taken import SLOWED, SLOWED_SINCE, Bests, Measured, PairTimes, Taken
 
@@ -161,23 +153,23 @@ class Case:
         expected = BELIEVED * np.array(self.claim.gains) if self.outlook is None else self.outlook.mean
         return float(np.average(expected, weights=weights))
 
-    def scale(self, yardstick: Yardstick) -> float:
+    def scale(self, yardstick: evidence.Yardstick) -> float:
         """The standard deviation of the mean of a launch, with as many comparisons as its launches have here."""
         counts = [len(values) for values in self.by_launch]
         return yardstick.scatter.of(len(counts) / sum(1.0 / count for count in counts) if counts else 1.0)
 
-    def log_evidence(self, yardstick: Yardstick) -> float:
-        return log_evidence(self.launches, self.scale(yardstick), self.floor, self.expected)
+    def log_evidence(self, yardstick: evidence.Yardstick) -> float:
+        return evidence.log_evidence(self.launches, self.scale(yardstick), self.floor, self.expected)
 
     @property
     def speedup(self) -> float:
         """Geometric mean over the launches."""
         return max(math.exp(float(np.mean(self.launches))), self.proven_low) if self.seen else 1.0
 
-    def interval(self, yardstick: Yardstick) -> tuple[float, float]:
+    def interval(self, yardstick: evidence.Yardstick) -> tuple[float, float]:
         """Bounds of the mean speed-up of the region; 0 and infinity where there are too few launches."""
         launches, scale, alpha = self.launches, self.scale(yardstick), yardstick.alpha
-        bounds = low_bound(launches, scale, alpha, self.expected), high_bound(launches, scale, alpha)
+        bounds = evidence.low_bound(launches, scale, alpha, self.expected), evidence.high_bound(launches, scale, alpha)
         low, high = (math.exp(min(bound, _WIDEST)) for bound in bounds)
         # What held when the claim was proven holds on: all bounds hold together.
         return max(low, self.proven_low), max(high, self.proven_low)
@@ -203,16 +195,16 @@ class Case:
         """What was compared in a launch that others disturbed is no evidence."""
         self.taken, self._counted = [one for one in self.taken if one.seen.launch != launch], None
 
-    def judge(self, yardstick: Yardstick) -> Verdict:
+    def judge(self, yardstick: evidence.Yardstick) -> Verdict:
         """Sets the verdict of an open case where there is enough to tell, a fresh launch of its own among it.
 
         Runs of the application do not compare calls back to back, and a gain in their calls may only have moved.
         """
         launches, scale = self.launches, self.scale(yardstick)
-        if len(launches) < FEWEST_LAUNCHES or {one.launch for one in self.seen} <= self.applications:
+        if len(launches) < evidence.FEWEST_LAUNCHES or {one.launch for one in self.seen} <= self.applications:
             return self.verdict
         middle = math.exp(float(np.mean(launches)))
-        if is_above(launches, scale, self.floor, yardstick.alpha, self.expected):
+        if evidence.is_above(launches, scale, self.floor, yardstick.alpha, self.expected):
             if self.ends_unseen:
                 return self.verdict
             worse = self.by_heap
@@ -232,7 +224,7 @@ class Case:
             self.verdict, self.basis = Verdict.KEPT, self.counted
             self.proven_low = max(self.interval(yardstick)[0], math.exp(self.floor))
             self.reason = PROVEN
-        elif is_below(launches, scale, self.floor, _GIVEN_UP):
+        elif evidence.is_below(launches, scale, self.floor, _GIVEN_UP):
             self._refuse(f"{middle:.2f} times as fast in its region, by {self._launches_text}")
         elif len(launches) >= _ENOUGH_LAUNCHES and middle <= math.exp(self.floor):
             self._refuse(f"only {middle:.2f} times as fast in its region after {self._launches_text}")
@@ -309,7 +301,7 @@ class Case:
 
     def parts(self) -> list[Claim]:
         """Where one part of the region is faster and another is not: the part that is, as a claim of its own."""
-        if self.outlook is None or len(self.launches) < FEWEST_LAUNCHES:
+        if self.outlook is None or len(self.launches) < evidence.FEWEST_LAUNCHES:
             return []
         mean, sd = self.outlook.mean, self.outlook.sd
         weights = np.array(self.claim.weights)
