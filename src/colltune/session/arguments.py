@@ -4,8 +4,6 @@ An argument is written once, with its help, its default and its bounds. `TypedDi
 types; `Said` gives the command line its options.
 """
 
-from __future__ import annotations
-
 import difflib
 import inspect
 import os
@@ -211,7 +209,7 @@ def signature_of(function: object, arguments: type) -> inspect.Signature:
     return own.replace(parameters=[*rest, *named])
 
 
-def machine_options(given: MachineArguments, thread_level: str = "single") -> MachineOptions:
+def machine_options(given: MachineArguments, thread_level: str = "single") -> "MachineOptions":
     """The same for a workbench."""
     from colltune.bench.workbench import MachineOptions
 
@@ -234,7 +232,7 @@ def refuse_with_alltoallv(given: Collection[str]) -> None:
         raise InputError(f"{names} cannot be used with `tune alltoallv`", "Leave it out; --help says what there is")
 
 
-def refuse_with_simulate(machine: MachineOptions) -> None:
+def refuse_with_simulate(machine: "MachineOptions") -> None:
     """Raises InputError for options that say where to run: a simulated cluster runs nowhere."""
     given = {
         "--mpiexec": machine.mpiexec,

@@ -11,23 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from colltune.catalog import Need
+from colltune.catalog.read import read_toml
 
 INFINITE = 1 << 62
 YES, NO = frozenset({"yes"}), frozenset({"no"})
-_BOTH = YES | NO
-_SETS = {
-    "comm_type": frozenset({"intra", "inter"}),
-    "comm_hierarchy": frozenset({"parent", "node_roots", "node", "flat"}),
-    "comm_size=pow2": _BOTH,
-    "comm_size=node_comm_size": _BOTH,
-    "count<pow2": _BOTH,
-    "is_multi_threaded": _BOTH,
-    "is_node_consecutive": _BOTH,
-    "is_commutative": _BOTH,
-    "is_op_built_in": _BOTH,
-    "is_sendbuf_inplace": _BOTH,
-    "is_block_regular": _BOTH,
-}
+_SETS = {name: frozenset(values) for name, values in read_toml("mpich_leaves")["properties"].items()}
+_MET_BY = {need: (name, frozenset({value})) for need, (name, value) in read_toml("mpich_leaves")["met_by"].items()}
 _LEAST = {"comm_size": 1}
 
 Range = tuple[int, int]
@@ -122,20 +111,6 @@ class CallRegion:
             return enough or self.values("count<pow2") == NO
         about, values = _MET_BY.get(need, ("", frozenset()))
         return bool(about) and self.values(about) <= values
-
-
-_MET_BY = {
-    Need.BUILTIN_OP: ("is_op_built_in", YES),
-    Need.REGULAR_COUNTS: ("is_block_regular", YES),
-    Need.IN_PLACE: ("is_sendbuf_inplace", YES),
-    Need.NOT_IN_PLACE: ("is_sendbuf_inplace", NO),
-    Need.PARENT_COMM: ("comm_hierarchy", frozenset({"parent"})),
-    Need.ONE_NODE: ("comm_size=node_comm_size", YES),
-    "intra": ("comm_type", frozenset({"intra"})),
-    "inter": ("comm_type", frozenset({"inter"})),
-    "node-consecutive": ("is_node_consecutive", YES),
-    "one-thread": ("is_multi_threaded", NO),
-}
 
 
 def describe(region: CallRegion, whole: CallRegion) -> str:
