@@ -102,24 +102,9 @@ def pooled(constants: Sequence[Constants]) -> Floats:
     return np.asarray(np.exp(np.log(np.maximum(values, floor)).mean(axis=0)))
 
 
-# What is compared with the references, beside the model's own time.
-_RELATIVE = (
-    "network_rounds",
-    "local_rounds",
-    "rank_messages",
-    "rank_network_messages",
-    "rank_bytes",
-    "rank_network_bytes",
-    "node_messages",
-    "node_bytes",
-    "local_bytes",
-    "far_bytes",
-    "reduced_bytes",
-    "copied_bytes",
-    "all_messages",
-    "all_bytes",
-)
 _ABSOLUTE = ("burst", "burst_rank", "largest", "network_rounds")
+# What is compared with the references, beside the model's own time: all that adds up over the rounds, but for memory.
+_RELATIVE = tuple(one for one in Traffic.__slots__ if one not in ("burst", "burst_rank", "largest", "memory_bytes"))
 RELATIVE_COLUMNS = len(_RELATIVE) + len(_ABSOLUTE)
 _compared, _absolute = attrgetter(*_RELATIVE), attrgetter(*_ABSOLUTE)
 _FARTHEST = 5.0

@@ -22,16 +22,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from colltune.core.errors import ColltuneError, InputError, on_os_error
+from colltune.machine import files
 from colltune.machine.compile import cache_directory
-from colltune.machine.files import (
-    parse_json,
-    read_file,
-    read_owned,
-    read_record,
-    read_text,
-    sync_directory,
-    write_atomically,
-)
 from colltune.site.entry import MOST_BYTES, SUFFIX, BadEntryError, Entry, RevokedError, name_of, pack, unpack
 from colltune.site.identity import Identity
 
@@ -67,7 +59,7 @@ class SiteStore:
     def opened(cls, directory: Path) -> "SiteStore":
         """Raises InputError where there is no store, or one of a later colltune."""
         try:
-            schema = parse_json(read_file(directory / MARK))["schema"]
+            schema = files.parse_json(files.read_file(directory / MARK))["schema"]
         except OSError as error:
             raise InputError(
                 f"{directory} is no store of a site: {error.strerror}",
@@ -96,7 +88,7 @@ class SiteStore:
                     place.mkdir(parents=True)
                     place.chmod(mode)
             if not (directory / MARK).exists():
-                write_atomically(directory / MARK, (json.dumps({"schema": SCHEMA}) + "\n").encode())
+                files.write_atomically(directory / MARK, (json.dumps({"schema": SCHEMA}) + "\n").encode())
                 (directory / MARK).chmod(0o644)
         return cls.opened(directory)
 
@@ -119,7 +111,7 @@ class SiteStore:
     def revoked(self) -> Revoked:
         """Raises InputError where it cannot be read: who is revoked must not be believed by mistake."""
         try:
-            return read_record(read_file(self.outbox / REVOKED), Revoked)
+            return files.read_record(files.read_file(self.outbox / REVOKED), Revoked)
         except FileNotFoundError:
             return Revoked()
         except (OSError, ValueError) as error:
@@ -131,7 +123,7 @@ class SiteStore:
         users, entries = ({*a, *b} for a, b in ((there.users, more.users), (there.entries, more.entries)))
         written = {"users": sorted(users), "entries": sorted(entries)}
         with on_os_error(f"cannot write to {self.outbox}", "Let the owner of the store do it", ColltuneError):
-            write_atomically(self.outbox / REVOKED, (json.dumps(written, indent=1) + "\n").encode(), mode=0o644)
+            files.write_atomically(self.outbox / REVOKED, (json.dumps(written, indent=1) + "\n").encode(), mode=0o644)
 
     def names(self) -> dict[str, set[str]]:
         """Of all entries, by the key of their identity."""
@@ -165,8 +157,8 @@ class SiteStore:
         place = self.place(identity.key, name)
         try:
             if not place.exists():
-                write_atomically(place, data, mode=_FOR_THE_GROUP)
-                sync_directory(self.directory / INBOX)
+                files.write_atomically(place, data, mode=_FOR_THE_GROUP)
+                files.sync_directory(self.directory / INBOX)
         except OSError as error:
             why = "no space is left in" if error.errno in _FULL else "cannot write to"
             raise ColltuneError(
@@ -182,7 +174,7 @@ class SiteStore:
         """
         revoked = self.revoked()
         try:
-            data, uid = read_owned(self.place(key, name), MOST_BYTES)
+            data, uid = files.read_owned(self.place(key, name), MOST_BYTES)
         except OSError as error:
             if error.errno in _NO_ENTRY:
                 raise BadEntryError(error.strerror) from None
@@ -202,7 +194,7 @@ class SiteStore:
         """Moves an entry into the quarantine with ``reason``; False where this user may not."""
         target, said = self.quarantine / f"{key}-{name}{SUFFIX}", self.quarantine / f"{key}-{name}.reason"
         try:
-            write_atomically(said, f"{reason[:_REASON_TEXT]}\n".encode(), mode=_FOR_THE_GROUP, durable=False)
+            files.write_atomically(said, f"{reason[:_REASON_TEXT]}\n".encode(), mode=_FOR_THE_GROUP, durable=False)
             os.rename(self.place(key, name), target)
         except FileNotFoundError:
             return True  # another reader was faster
@@ -217,7 +209,7 @@ class SiteStore:
         for path in sorted(self.quarantine.glob(f"*{SUFFIX}")):
             name = path.name.removesuffix(SUFFIX)
             try:
-                reason = read_text(self.quarantine / f"{name}.reason", _REASON_BYTES).strip()
+                reason = files.read_text(self.quarantine / f"{name}.reason", _REASON_BYTES).strip()
             except FileNotFoundError:
                 reason = "no reason is given"
             except (OSError, ValueError):

@@ -7,8 +7,6 @@ selection), run_id and dtype (only rows that agree in both were measured side by
 took); cluster and gpu (rows that differ in one of them make grids of their own).
 """
 
-from __future__ import annotations
-
 import io
 import re
 from collections import defaultdict
@@ -63,7 +61,7 @@ def load_grids(paths: Iterable[Path], fewest_scenarios: int = FEWEST_SCENARIOS) 
     return enough
 
 
-def read_table(path: Path) -> pandas.DataFrame:
+def read_table(path: Path) -> "pandas.DataFrame":
     """The rows of one file that have a time, checked. Raises InputError."""
     pandas = extra("pandas", "reading tables")
     require_file(path, "Give a CSV, CSV.GZ or Parquet file of measurements")
@@ -132,7 +130,7 @@ def _grids_of(path: Path, stem: str = "") -> list[Grid]:
     return grids
 
 
-def _grid(name: str, collective: str, rows: pandas.DataFrame) -> Grid | None:
+def _grid(name: str, collective: str, rows: "pandas.DataFrame") -> Grid | None:
     """The grid of one collective; None where no scenario has two algorithms to choose from."""
     recorded: dict[Scenario, dict[tuple[str, str], _Run]] = {}
     columns = ["nodes", "ppn", "msg_bytes", "run_id", "dtype", "algorithm", "is_default", "time_us"]
