@@ -104,6 +104,9 @@ ROWS = {
     "median (aim: 0.7, 0.65, 0.9, 0.85)": "is over all five clusters, of which two are made",
     "FFT, 4 x 2 namespaces": _HOURS,
     "FFT with blocks of 1 KiB, 8 x 1 namespaces": _HOURS,
+    "FFT with blocks of 1 KiB, 4 x 2 namespaces, ten runs of 30 s by `run --auto` and nothing else": (
+        "takes eleven minutes: its command is there"
+    ),
     "path finding, 4 x 2 namespaces": _HOURS,
     "solver, 4 x 2 namespaces": _HOURS,
     "sample sort, 4 x 2 namespaces": _HOURS,

@@ -9,7 +9,7 @@ program runs so often by `run --auto`, with a directory that does not exist befo
 The programs time their loops themselves, and check their results.
 
 Writes bench/auto.json, for each program and over all: ``auto_captured``, what the last runs save over what the tuning
-saves (1 where neither saves anything that its interval tells from none); ``auto_lost``, the share of the time of the
+saves, by the means of the turns (null where the tuning saves nothing); ``auto_lost``, the share of the time of the
 first runs that went to trying and agreeing, as the runs themselves count it; and the line that each run ended with.
 """
 
@@ -27,7 +27,7 @@ from statistics import fmean
 from types import SimpleNamespace
 
 from applications import Application
-from bench_application_gain import interval, loop_s, programs, steps_for, tuning_of
+from bench_application_gain import loop_s, programs, steps_for, tuning_of
 from colltune.store.earlier import GAIN, HISTORY
 
 TARGET = Path("bench") / "auto.json"
@@ -45,16 +45,13 @@ class Found:
     default_s: list[float] = field(default_factory=list)
     tuned_s: list[float] = field(default_factory=list)
     later_s: list[float] = field(default_factory=list)
-    auto_captured: float = 1.0
+    auto_captured: float | None = None
     tuning: str = ""
 
     def judge(self) -> None:
-        saved = [
-            interval([a - b for a, b in zip(self.default_s, one, strict=True)]) for one in (self.tuned_s, self.later_s)
-        ]
-        (tuned_s, low, _), (later_s, *_) = saved if self.tuned_s else [(0.0, None, None), saved[1]]
-        if low is not None and low > 0.0:
-            self.auto_captured = later_s / tuned_s
+        base_s = fmean(self.default_s)
+        if self.tuned_s and base_s > fmean(self.tuned_s):
+            self.auto_captured = (base_s - fmean(self.later_s)) / (base_s - fmean(self.tuned_s))
 
 
 def main() -> None:
@@ -127,8 +124,9 @@ def lost(memory: Path, runs: int) -> float:
 def write(found: list[Found]) -> None:
     if not found:
         return
+    known = [one.auto_captured for one in found if one.auto_captured is not None]
     shared = {
-        "auto_captured": round(fmean(one.auto_captured for one in found), 3),
+        "auto_captured": round(fmean(known), 3) if known else None,
         "auto_lost": round(max(one.lost for one in found), 5),
         "programs": len(found),
     }
