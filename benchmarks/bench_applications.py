@@ -8,7 +8,7 @@ The programs stand in benchmarks/application_inputs/programs.toml. Those under O
 abinit abinit-data mpb-mpi elk-lapw openmpi-bin libopenmpi-dev`). Those under MPICH are of PyPI and of Debian's sources:
 `sh benchmarks/application_inputs/build.sh bench/programs` makes them in some 20 minutes. They run on network
 namespaces, four with two ranks each (4x2) or eight with one (8x1), by links of 1 Gbit/s (needs root and iproute2), and
-with two ranks on this machine (1x2). Inputs are those of their distributions where build.sh names them, the others ours.
+with two ranks on this machine (1x2). Inputs are those of the distributions where build.sh names them, others ours.
 
 Each program is profiled, tuned by its profile (MPI_Alltoallv and MPI_Alltoallw too, where they take 5% of the time),
 and run in turns, in random order, as `colltune run` starts it: by files, or live where a rule has no file. What it
@@ -112,7 +112,7 @@ class Layout:
         directory = (KEPT / f"{name}-{where}").resolve()
         directory.mkdir(exist_ok=True)
         more = [Path(path.format(built=self.built)) for path in program.inputs]
-        for path in [*(one for one in INPUTS.iterdir() if one.suffix not in (".toml", ".sh")), *more]:
+        for path in [*(one for one in INPUTS.iterdir() if one.suffix not in (".toml", ".sh", ".inc")), *more]:
             if path.is_file():
                 (directory / path.name).write_bytes(path.read_bytes())
         command = [*self.job, *(word.format(built=self.built) for word in program.command)]
@@ -181,14 +181,18 @@ class Bench:
             while after >= 3 and steps.rules and steps.measured_runs < MEASURED_RUNS:
                 self.step(self.measured)
         except (RuntimeError, subprocess.TimeoutExpired) as error:
-            steps.failed = str(error).strip().splitlines()[-1][:200]
             print(f"{self.one.name} {self.one.where}: {error}", file=sys.stderr)
-            self.step(lambda: "failed")
+            steps.failed = str(error).strip().splitlines()[-1][:200]
+            self.keep()
 
     def step(self, work: Callable[[], str]) -> None:
         if time.monotonic() > self.until_s:
             raise TimeoutError
+        self.steps.failed = ""
         print(f"{self.one.name} {self.one.where}: {work()}", flush=True)
+        self.keep()
+
+    def keep(self) -> None:
         self.kept.write_text(json.dumps(asdict(self.steps), indent=1) + "\n")
 
     def profiled(self) -> str:

@@ -24,9 +24,7 @@ wave = np.array(np.meshgrid(*(one[part] for one, part in zip(whole, place, stric
 square = np.sum(wave * wave, axis=0)
 over_square = wave / np.where(square == 0.0, 1.0, square)
 kept = np.all(np.abs(wave) < N / 3.0, axis=0)
-x, y, z = np.meshgrid(
-    *(2.0 * np.pi * np.arange(N)[part] / N for part in fft.local_slice(False)), indexing="ij"
-)
+x, y, z = np.meshgrid(*(2.0 * np.pi * np.arange(N)[part] / N for part in fft.local_slice(False)), indexing="ij")
 velocity[0], velocity[1], velocity[2] = np.sin(x) * np.cos(y) * np.cos(z), -np.cos(x) * np.sin(y) * np.cos(z), 0.0
 for axis in range(3):
     fft.forward(velocity[axis], spectrum[axis])
