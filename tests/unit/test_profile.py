@@ -132,6 +132,22 @@ def test_the_stake_is_the_share_of_the_time_less_the_waiting(tmp_path: Path) -> 
     assert benefit.bound == pytest.approx((2.0 + 0.04) / 8.0 / 2)
 
 
+def test_short_calls_that_a_run_makes_seldom_are_not_at_stake(tmp_path: Path) -> None:
+    profile = merged(tmp_path)
+    one = profile.calls[0]
+    short = Scenario("alltoall", 2, 2, 1024)
+
+    def at_stake(rank_calls: int, size: int = 1024, times: int = 1) -> set[Scenario]:
+        seldom = replace(one, rank_calls=rank_calls, size_least=size, size_mean=size, size_most=size)
+        return set(stakes(replace(profile, calls=(seldom,) * times)))
+
+    assert at_stake(9 * 4) == set()
+    assert at_stake(10 * 4) == {short}
+    assert at_stake(5 * 4, times=2) == {short}
+    assert at_stake(0) == {short}  # a profiler that does not tell how often
+    assert at_stake(4, 1 << 16) == {Scenario("alltoall", 2, 2, 1 << 16)}
+
+
 def test_the_most_and_the_likely_are_both_told_where_ranks_wait(tmp_path: Path) -> None:
     profile = merged(tmp_path)
     assert "load balance" not in benefit_of(profile).text()

@@ -7,6 +7,10 @@ from colltune.core.scenario import COLLECTIVES, REDUCTIONS, Scenario
 
 # Forms whose calls end in MPI_Wait, so that the time of the call itself says little.
 BLOCKING = "blocking"
+# An algorithm of other partners first opens connections to them. Where a run makes so few short calls, that takes more
+# than the algorithm saves: 50 ms for a broadcast of 4 B to 8 ranks over TCP, which the proof warms up before it times.
+_FEW_CALLS = 10
+_SHORT_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -172,15 +176,21 @@ class Profile:
 
 
 def stakes(profile: Profile) -> dict[Scenario, float]:
-    """Share of the run's time that each scenario's own work takes (waiting not counted), for what can be tuned."""
+    """Share of the run's time that each scenario's own work takes (waiting not counted), for what can be tuned.
+
+    Short calls that the run makes fewer than ten times are left out. Not known how often is often enough.
+    """
     if profile.core_s <= 0.0:
         return {}
     found: dict[Scenario, float] = {}
+    calls: dict[Scenario, float] = {}
     for one, scenarios in profile.tunable():
         for scenario in scenarios:
             share = one.own_time_s / profile.core_s / len(scenarios)
             found[scenario] = found.get(scenario, 0.0) + share
-    return found
+            calls[scenario] = calls.get(scenario, 0.0) + (one.calls or _FEW_CALLS)
+    often = (one for one in found if calls[one] >= _FEW_CALLS or one.size_bytes >= _SHORT_BYTES)
+    return {scenario: found[scenario] for scenario in often}
 
 
 def arrival_skew(profile: Profile) -> dict[Scenario, float]:
