@@ -68,9 +68,10 @@ class Steps:
         return math.exp(fmean(logs)), math.exp(fmean(logs) - half), math.exp(fmean(logs) + half)
 
     def differs(self) -> float:
-        """The greatest relative difference of what tuned runs computed from what those by default did."""
+        """The greatest relative difference of what tuned runs computed from what those by default did; NaN for none."""
         pairs = zip(self.default_results, self.tuned_results, strict=False)
-        return max((abs(a - b) / max(abs(a), 1e-300) for a, b in pairs), default=0.0)
+        told = [(a, b) for a, b in pairs if not math.isnan(a) and not math.isnan(b)]
+        return max((abs(a - b) / max(abs(a), 1e-300) for a, b in told), default=math.nan)
 
     def measured_gain(self, ends: tuple[float, float | None, float | None]) -> list[float]:
         """What a measured run says in seconds, as default over tuned; bounds that it does not give are without end."""
@@ -118,7 +119,7 @@ def row(program: Program, where: str, steps: Steps) -> str:
         f"{base_s:.3g} s" if base_s else "-",
         _told(steps),
         *_measured(steps),
-        f"{steps.differs():.0e}" if steps.tuned_results and program.result else "-",
+        "-" if math.isnan(steps.differs()) else f"{steps.differs():.0e}",
         f"{steps.tuning_s:.0f} s",
         f"{math.ceil(steps.tuning_s / pays)}" if low is not None and low > 1.0 else "-",
     ]
