@@ -41,13 +41,14 @@ from pathlib import Path
 from typing import Any
 
 from colltune.alltoallv.called import alltoallv_share
+from colltune.alltoallv.interposed import with_alltoallv
 from colltune.alltoallv.lookup_table import load_table
 from colltune.alltoallv.tune_table import TABLE
 from colltune.core.proven import Verdict
 from colltune.deploy.live_selector import only_live
 from colltune.profile.benefit import benefit_of
 from colltune.profile.profile_files import load_profile
-from colltune.session.application.run_application import RunOptions, alltoallv_alone, ready_run
+from colltune.session.application.run_application import RunOptions, ready_run
 from colltune.store.earlier import HISTORY, PROFILE
 from colltune.store.tuning import load_tuning
 
@@ -238,7 +239,7 @@ class Bench:
         table = self.table if self.steps.alltoallv else None
         if not self.steps.rules:
             assert table is not None
-            return alltoallv_alone(self.one.job, table, around)
+            return with_alltoallv(self.one.job, table, around)
         via = "live" if only_live(load_tuning(self.tuned)) else "file"
         return ready_run(self.tuned, self.one.job, RunOptions(via=via, alltoallv=table), around, print).started()
 
