@@ -93,7 +93,9 @@ class Application:
             inside, env=environment, cwd=self.directory, capture_output=True, text=True, timeout=300, check=False
         )
         if done.returncode != 0:
-            raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}: {(done.stdout + done.stderr)[-1500:]}")
+            raise RuntimeError(
+                f"{' '.join(command)} ended with {done.returncode}: {(done.stdout + done.stderr)[-1500:]}"
+            )
         found = None if self.time is None else re.search(self.time, done.stdout)
         return float(found.group(1)) if found else monotonic() - started_s, done.stdout
 
