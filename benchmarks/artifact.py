@@ -107,6 +107,9 @@ ROWS = {
     "FFT with blocks of 1 KiB, 4 x 2 namespaces, ten runs of 30 s by `run --auto` and nothing else": (
         "takes eleven minutes: its command is there"
     ),
+    "four programs under MPICH 5.0.2, 4 x 2 namespaces: FFTW's test, MP-sort, Dedalus, hypre's test driver": (
+        "asks for programs that are built from their sources, and for an hour"
+    ),
     "path finding, 4 x 2 namespaces": _HOURS,
     "solver, 4 x 2 namespaces": _HOURS,
     "sample sort, 4 x 2 namespaces": _HOURS,

@@ -184,7 +184,7 @@ def test_a_full_store_costs_no_tuning_and_is_added_to_later(
 
     said: list[str] = []
     with monkeypatch.context() as context:
-        context.setattr("colltune.site.store.write_atomically", full)
+        context.setattr("colltune.site.store.files.write_atomically", full)
         result = job(small(MemoryBench), store, tmp_path / "out", said)
     assert kept(result)
     assert len([text for text in said if "no space is left in the store" in text and "site add" in text]) == 2
