@@ -73,6 +73,11 @@ class Candidates:
         return tuple(live_choices(self.text))
 
 
+def size_class(bits: int) -> Span:
+    """The sizes whose numbers have so many ``bits``, which an experiment in an application takes together."""
+    return Span(1 << bits >> 1, max((1 << bits) - 1, 0))
+
+
 class _WrittenKind(msgspec.Struct):
     collective: str
     basis: SizeBasis

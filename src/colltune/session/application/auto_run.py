@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FirstRun:
-    """The run of ``command`` that records its calls, under the tuning in ``directory`` where there is one.
+    """The run of ``command`` that records its calls, by the library's own choices.
 
     ``exit_code`` and output are the program's own.
     """
@@ -104,9 +104,9 @@ class _Memory:
             if run.record.application.is_same(self.application) and run.record.environment == self.tuning.environment
         ]
 
-    def next_run(self) -> NextRun:
+    def next_run(self, runs: Sequence[ApplicationRun]) -> NextRun:
         live = self.tuning.live or {}
-        return next_run(self.candidates.kinds, lambda kind: default_at(live, kind), standings(self.runs()))
+        return next_run(self.candidates.kinds, lambda kind: default_at(live, kind), standings(runs))
 
 
 def _number_of_next(directory: Path) -> int:
@@ -135,20 +135,23 @@ def ready_auto(
     store: SiteStore | None = store_for_runs(options.store, environment, listener)
     directory = copied_if_released(directory, listener)
     memory = _Memory(directory, application, load_deployable(directory), candidates)
+    if candidates.mpi_build != memory.tuning.environment.mpi_build:  # it was tuned anew, with another MPI
+        return FirstRun(directory, command, environment, application)
     force = put_in_force(directory, memory.tuning, environment, "live", command)
-    plan, number = memory.next_run(), _number_of_next(directory)
+    runs = memory.runs()
+    plan, number = memory.next_run(runs), _number_of_next(directory)
     if not plan.tried and not set(plan.in_force.values()) - {DEFAULT}:
         listener(f"run {number}: nothing is faster than the library's own choices for what this program calls")
-        return ready_run(directory, command, RunOptions(via="live", prove=False), environment, listener)
+        return ready_run(directory, command, RunOptions(via="live"), environment, listener)
     in_force = tables(memory.tuning.live or {}, plan.in_force)
     tried = tables({}, plan.tried)
     force = with_candidates(force, candidates, list(in_force.values()), list(tried.values()))
     if unsure := force.require_mpi(command):
         listener(f"warning: {unsure}")
-    exploration = Exploration(live_numbers(candidates.text), options.risk, expected(memory.runs()))
+    exploration = Exploration(live_numbers(candidates.text), options.risk, expected(runs))
 
     def closing(gain: "ApplicationGain") -> list[str]:
-        return [run_text(number, gain, _changes(plan, memory.next_run()))]
+        return [run_text(number, gain, _changes(plan, memory.next_run(memory.runs())))]
 
     return ReadyRun(options, command, force, (), exploration, store, application, closing)
 

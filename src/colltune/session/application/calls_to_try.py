@@ -19,14 +19,14 @@ from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.steps import Span
-from colltune.deploy.explored import CallKind, Candidates, save_candidates, tables
+from colltune.deploy.explored import CallKind, Candidates, save_candidates, size_class, tables
 from colltune.deploy.live_selector import by_selector_alone, with_live
 from colltune.emit.live_rules import LIVE_FILE, LiveEmitter, live_basis
 from colltune.mpi.application import Application
 from colltune.mpi.detect import ask_flux, mpi_at_hand
 from colltune.mpi.job import find_job
 from colltune.mpi.launch_line import host_file_of
-from colltune.predict.model import load_model
+from colltune.predict.model import TimesModel, load_model
 from colltune.profile.application_profile import Profile
 from colltune.prove.replay.on_workbench import departing, make_safe
 from colltune.session.tuning.payoff import machine_like
@@ -65,7 +65,8 @@ def prepare(directory: Path, profile: Profile, application: Application) -> Prep
         default = {name: RuleSet.always(name, live_basis(bench.catalogue, name)) for name in names}
         tuning = with_live(bench, Tuning(bench.environment, default, {}, {}), {})
         save_tuning(directory, tuning)
-    kinds = [_kind(bench, *one) for one in costly(profile, bench)]
+    model = load_model()
+    kinds = [_kind(bench, model, *one) for one in costly(profile, bench)]
     emitter = LiveEmitter(bench.catalogue, bench.settings)
     safe, notes = _safe(bench, tuning, [one for one in kinds if one.choices], directory)
     layers = [table for layer in _layers(safe) for table in layer.values()]
@@ -111,21 +112,22 @@ def costly(profile: Profile, bench: Workbench) -> list[_Found]:
     return [(key, shares[key], sorted(stand[key])) for key in ordered if shares[key] >= _LEAST_SHARE]
 
 
-def _kind(bench: Workbench, key: tuple[str, int, int, int], share: float, scenarios: Sequence[Scenario]) -> CallKind:
+def _kind(
+    bench: Workbench, model: TimesModel, key: tuple[str, int, int, int], share: float, scenarios: Sequence[Scenario]
+) -> CallKind:
     collective, nodes, ppn, bits = key
     basis = live_basis(bench.catalogue, collective)
-    size = Span(0, None) if basis is SizeBasis.NONE else Span(1 << bits >> 1, max((1 << bits) - 1, 0))
+    size = Span(0, None) if basis is SizeBasis.NONE else size_class(bits)
     own = {DEFAULT, *(bench.baseline(scenario) for scenario in scenarios)}
     legal = [choice for choice in bench.legal(scenarios[0]) if choice not in own]
     legal = [choice for choice in legal if all(choice in bench.legal(scenario) for scenario in scenarios[1:])]
-    choices = tuple(_by_promise(scenarios[-1], legal)[:_MOST_CHOICES])
+    choices = tuple(_by_promise(model, scenarios[-1], legal)[:_MOST_CHOICES])
     return CallKind(collective, basis, nodes, ppn, size, share, choices)
 
 
-def _by_promise(scenario: Scenario, choices: Sequence[Choice]) -> list[Choice]:
+def _by_promise(model: TimesModel, scenario: Scenario, choices: Sequence[Choice]) -> list[Choice]:
     """``choices`` in the order of their times on other clusters; those that nobody knows last, as the catalogue has
     them."""
-    model = load_model()
     if not choices or not model.knows(scenario.collective):
         return list(choices)
     log_time = model.of(scenario.collective).predict([(scenario, choice) for choice in choices]).log_time

@@ -15,7 +15,7 @@ from colltune.core.sample import Environment
 from colltune.core.steps import Span
 from colltune.core.switchback import RuleFinding, Standing
 from colltune.deploy.applied import AppliedTuning
-from colltune.deploy.explored import kept_rules
+from colltune.deploy.explored import kept_rules, size_class
 from colltune.emit.live_rules import LIVE_FILE, LIVE_VARIABLE, with_fewer_rules
 from colltune.mpi.application import Application
 from colltune.prove.in_run.in_application import standings
@@ -69,8 +69,7 @@ def _without(rules: RuleSet, slower: Standing) -> RuleSet:
     """``rules`` with the default in the calls of ``slower``, of which sizes of one power of two are one."""
     if rules.basis is not slower.basis:
         return rules
-    bits = slower.size_most.bit_length()
-    ranks, size = slower.nodes * slower.ppn, Span(1 << bits >> 1, max((1 << bits) - 1, 0))
+    ranks, size = slower.nodes * slower.ppn, size_class(slower.size_most.bit_length())
     region = Region(Span(slower.ppn, slower.ppn), Span(ranks, ranks), size)
     table = DecisionTable.of(rules)
 
