@@ -34,11 +34,10 @@ from alltoallv_applications import matrices  # noqa: E402
 from alltoallv_lookup import find  # noqa: E402
 from colltune.alltoallv.cells import fill_class  # noqa: E402
 from colltune.alltoallv.interposed import with_alltoallv  # noqa: E402
-from colltune.alltoallv.lookup_table import FIRST_CALL, load_table, save_table  # noqa: E402
+from colltune.alltoallv.lookup_table import FIRST_CALL, TABLE, load_table, save_table  # noqa: E402
 from colltune.alltoallv.matrices import Matrix  # noqa: E402
 from colltune.alltoallv.samples import AlltoallvSource, Blocks  # noqa: E402
 from colltune.alltoallv.setting import LIBRARY, Setting, Shape  # noqa: E402
-from colltune.alltoallv.tune_table import TABLE  # noqa: E402
 from colltune.core.choice import DEFAULT, Choice  # noqa: E402
 from colltune.core.proven import lower_bound, upper_bound  # noqa: E402
 from colltune.core.sample import Environment  # noqa: E402

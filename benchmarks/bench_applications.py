@@ -42,8 +42,7 @@ from typing import Any
 
 from colltune.alltoallv.called import alltoallv_share
 from colltune.alltoallv.interposed import with_alltoallv
-from colltune.alltoallv.lookup_table import load_table
-from colltune.alltoallv.tune_table import TABLE
+from colltune.alltoallv.lookup_table import TABLE, load_table
 from colltune.core.proven import Verdict
 from colltune.deploy.live_selector import only_live
 from colltune.profile.benefit import benefit_of

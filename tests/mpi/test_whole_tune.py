@@ -36,7 +36,7 @@ def test_a_job_runs_under_what_was_tuned_on_its_nodes(
     job = ["--mpiexec", str(mpi.mpiexec), "--hostfile", str(four_nodes.host_file(PPN))]
     sizes = ["--min-size", "4KiB", "--max-size", "8KiB"]
     out = tmp_path / "tuned"
-    done = _colltune(four_nodes, "tune", "allreduce", *sizes, "--budget", "8s", *job, "--out", str(out))
+    done = _colltune(four_nodes, "tune", "allreduce", *sizes, "--budget", "25s", *job, "--out", str(out))
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{NODES} nodes x {PPN} ranks" in done.stdout
     tuning = load_tuning(out)

@@ -67,6 +67,17 @@ def test_help_names_the_commands_and_imports_no_heavy_library() -> None:
     assert loaded.stdout.strip() == "[]"
 
 
+def test_a_job_does_not_wait_at_its_start_for_libraries_of_the_proof(tmp_path: Path) -> None:
+    save_example(tmp_path)
+    script = (
+        "import os, sys\nfrom colltune.cli.app import app\n"
+        "os.execvpe = lambda *_: print([name for name in ('numpy', 'scipy', 'sklearn') if name in sys.modules])\n"
+        f"app(['run', {str(tmp_path)!r}, '--', '/bin/true'])"
+    )
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert loaded.stdout.strip() == "[]"
+
+
 def test_a_command_imports_neither_the_others_nor_rich() -> None:
     script = (
         "import sys\nfrom colltune.cli.app import app\n"

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from colltune.alltoallv.lookup_table import load_table
-from colltune.alltoallv.tune_table import TABLE
+from colltune.alltoallv.lookup_table import TABLE, load_table
 from colltune.machine.compile import build_library, cache_directory
 from colltune.machine.preload import preload_variables
 from colltune.mpi.detect import mpi_at_hand

@@ -16,6 +16,7 @@ from colltune.machine.files import read_text, write_atomically
 
 FIRST_CALL = 2
 Bounds = tuple[int, int]  # from and to, both included
+TABLE = "alltoallv.rules"
 _BASIS = "average"
 _NO_BOUND = (1 << 63) - 1
 # Classes of the share of blocks that are not empty, of the rank with the fewest: each up to this, the last to all.

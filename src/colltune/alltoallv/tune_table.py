@@ -10,7 +10,16 @@ from pathlib import Path
 from colltune.alltoallv.cells import runs
 from colltune.alltoallv.explore import EFFORT, AlltoallvExploration
 from colltune.alltoallv.launches import PatternBench, PatternLaunch
-from colltune.alltoallv.lookup_table import FILLS, FIRST_CALL, AlltoallvRule, TableEntry, around, places, save_table
+from colltune.alltoallv.lookup_table import (
+    FILLS,
+    FIRST_CALL,
+    TABLE,
+    AlltoallvRule,
+    TableEntry,
+    around,
+    places,
+    save_table,
+)
 from colltune.alltoallv.matrices import RecordedMatrix
 from colltune.alltoallv.prove import Cell, Kept, PatternProof
 from colltune.alltoallv.samples import Blocks, direct_above_bytes
@@ -28,7 +37,6 @@ from colltune.prove.time_plan import TimePlan
 from colltune.search.campaign import Outcome
 from colltune.store.journal import Journal
 
-TABLE = "alltoallv.rules"
 _JOURNAL = "alltoallv.jsonl"
 _EXPLORING = 0  # the first launch; those after it are of the proof
 # What setting up may cost a program, of the time that its calls took until then.

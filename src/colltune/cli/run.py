@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, Unpack, cast
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Unpack, cast
 
 import typer
 from typer.core import TyperCommand, TyperOption
@@ -12,6 +12,9 @@ from colltune.cli.console import echo
 from colltune.cli.options import Tuned, offers
 from colltune.core.errors import InputError, on_os_error
 from colltune.session.arguments import RunArguments
+
+if TYPE_CHECKING:
+    from colltune.session.application.auto_run import FirstRun
 
 _OF_A_TUNING = ("prove", "profile", "measure", "auto", "provisional")
 # The exit code where the application succeeded and nothing proves that the tuning was in force.
@@ -63,7 +66,6 @@ def run(
     Options stand before the directory, or between it and --. The exit code is the command's. MPICH from 5.0 on says
     itself which files it loaded; of others it is seen whether the files are opened on this node.
     """
-    from colltune.session.application.auto_run import ready_auto
     from colltune.session.application.run_application import ReadyRun, RunOptions, ready_run, unheard
 
     table, given = arguments["alltoallv"], cast(Mapping[str, object], arguments)
@@ -78,8 +80,14 @@ def run(
         command = [str(tuned), *context.args]
         _replace_by(command, with_alltoallv(command, Path(table), os.environ))
     options = RunOptions.of(arguments)
+    ready: ReadyRun | FirstRun
     listener = unheard if quiet else _say
-    ready = (ready_auto if options.auto else ready_run)(tuned, context.args, options, os.environ, listener)
+    if options.auto:
+        from colltune.session.application.auto_run import ready_auto
+
+        ready = ready_auto(tuned, context.args, options, os.environ, listener)
+    else:
+        ready = ready_run(tuned, context.args, options, os.environ, listener)
     if isinstance(ready, ReadyRun) and not ready.options.watches:
         _replace_by(context.args, ready.started())
     done = ready.run(_say)

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
-from scipy.special import digamma, polygamma
 
 # With fewer points it is unknown how much the variances differ between them.
 _FEWEST = 4
@@ -52,6 +50,9 @@ def spreads(points: Sequence[tuple[Sequence[float], Sequence[float]]]) -> list[L
 
 def _common(own: Floats, free: int) -> tuple[float, float]:
     """What all points together say of the variance of one: degrees of freedom that it is worth, and the variance."""
+    from scipy.optimize import brentq
+    from scipy.special import digamma, polygamma
+
     logs = np.log(own) - digamma(free / 2) + math.log(free / 2)
     surplus = float(logs.var(ddof=1)) - float(polygamma(1, free / 2))
     least, most = float(polygamma(1, _MOST / 2)), float(polygamma(1, _LEAST / 2))

@@ -11,7 +11,6 @@ from math import comb
 from statistics import geometric_mean, median
 
 import numpy as np
-from scipy.special import stdtrit
 
 from colltune.core.choice import Choice
 from colltune.core.scenario import Scenario
@@ -172,6 +171,8 @@ def _reach(spread: LaunchSpread | None, first: float, second: float, points: flo
     """The factor between a ratio and the ends of its interval; infinite for one launch of each kind."""
     if first + second < 3 or spread is None:
         return math.inf
+    from scipy.special import stdtrit
+
     quantile = float(stdtrit(spread.freedom, 1.0 - _ERROR / points))
     exponent = quantile * spread.deviation * math.sqrt(1 / first + 1 / second)
     return math.exp(exponent) if exponent < _MOST_EXPONENT else math.inf

@@ -137,12 +137,12 @@ def ready_auto(
     memory = _Memory(directory, application, load_deployable(directory), candidates)
     if candidates.mpi_build != memory.tuning.environment.mpi_build:  # it was tuned anew, with another MPI
         return FirstRun(directory, command, environment, application)
-    force = put_in_force(directory, memory.tuning, environment, "live", command)
     runs = memory.runs()
     plan, number = memory.next_run(runs), _number_of_next(directory)
     if not plan.tried and not set(plan.in_force.values()) - {DEFAULT}:
         listener(f"run {number}: nothing is faster than the library's own choices for what this program calls")
         return ready_run(directory, command, RunOptions(via="live"), environment, listener)
+    force = put_in_force(directory, memory.tuning, environment, "live", command)
     in_force = tables(memory.tuning.live or {}, plan.in_force)
     tried = tables({}, plan.tried)
     force = with_candidates(force, candidates, list(in_force.values()), list(tried.values()))

@@ -7,15 +7,13 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from colltune.core.choice import Choice, format_choice
 from colltune.core.errors import ColltuneError, InputError, on_os_error
 from colltune.deploy.live_selector import FOLDER
 from colltune.emit.live_rules import LIVE_FILE, LIVE_VARIABLE, live_choices
 from colltune.mpi.application import Application
-from colltune.prove.in_run.in_application import KindOfCalls
-from colltune.session.application_gain import ApplicationGain, gain_of
 from colltune.store.applications import (
     PARTS,
     RUN,
@@ -29,6 +27,10 @@ from colltune.store.applications import (
 from colltune.store.earlier import GAIN
 from colltune.store.tuning import Tuning
 
+if TYPE_CHECKING:
+    from colltune.prove.in_run.in_application import KindOfCalls
+    from colltune.session.application_gain import ApplicationGain
+
 _OUT, _SHARE = "COLLTUNE_MEASURE", "COLLTUNE_MEASURE_SHARE"
 _RISK, _KNOWN = "COLLTUNE_EXPLORE_RISK", "COLLTUNE_EXPLORE_KNOWN"
 
@@ -40,7 +42,7 @@ class MeasuredRun:
     variables: Mapping[str, str]
     place: Path
 
-    def finish(self) -> list[ApplicationGain]:
+    def finish(self) -> "list[ApplicationGain]":
         """What each job of the command measured, in their order. Raises InputError.
 
         A run in which no rank left anything leaves no folder either.
@@ -52,7 +54,7 @@ class MeasuredRun:
                 self.place.rmdir()
         return _gains(run, self.place.parents[1])
 
-    def keep(self, gains: Sequence[ApplicationGain]) -> Path:
+    def keep(self, gains: "Sequence[ApplicationGain]") -> Path:
         """Writes ``gains`` beside what they were made of; the file of the last one. Raises ColltuneError."""
         target = self.place / GAIN
         for number, gain in enumerate(gains, 1):
@@ -73,7 +75,7 @@ class Exploration:
 
     choices: Mapping[tuple[str, Choice], int]
     risk: float
-    known: Mapping[KindOfCalls, tuple[float, float]]
+    known: "Mapping[KindOfCalls, tuple[float, float]]"
 
     @property
     def variables(self) -> dict[str, str]:
@@ -123,13 +125,15 @@ def _written(value: Any) -> Any:
     return {name: found for name, found in held.items() if found is not None}
 
 
-def _gains(run: ApplicationRun, directory: Path) -> list[ApplicationGain]:
+def _gains(run: ApplicationRun, directory: Path) -> "list[ApplicationGain]":
     """Of each job of ``run``, beside the runs of ``directory`` in the same environment."""
+    from colltune.session.application_gain import gain_of
+
     runs = [one for one in application_runs(directory) if one.record.environment == run.record.environment]
     return [gain_of(job, run.record.choices, run.record.is_candidate, runs) for job in run.jobs]
 
 
-def latest_gains(directory: Path) -> tuple[list[ApplicationGain], bool]:
+def latest_gains(directory: Path) -> "tuple[list[ApplicationGain], bool]":
     """What the jobs of the latest measured run in ``directory`` say by now, and whether the run has ended.
 
     A run has ended where `colltune run` has written what it was worth, also if the program was killed, or where all

@@ -215,10 +215,12 @@ def left_out_text(count: int) -> str:
 def _started(
     force: AppliedTuning, command: Sequence[str], table: Path | None
 ) -> tuple[Sequence[str], Mapping[str, str]]:
+    arguments, environment = force.command(command), force.environment
+    if table is None:
+        return arguments, environment
     from colltune.alltoallv.interposed import with_alltoallv
 
-    arguments, environment = force.command(command), force.environment
-    return (arguments, environment) if table is None else with_alltoallv(arguments, table, environment)
+    return with_alltoallv(arguments, table, environment)
 
 
 def _gathered(record: Path, command: Sequence[str], force: AppliedTuning, listener: Listener) -> Path | None:

@@ -18,7 +18,6 @@ from colltune.deploy.applied import AppliedTuning
 from colltune.deploy.explored import kept_rules, size_class
 from colltune.emit.live_rules import LIVE_FILE, LIVE_VARIABLE, with_fewer_rules
 from colltune.mpi.application import Application
-from colltune.prove.in_run.in_application import standings
 from colltune.store.applications import application_runs
 
 
@@ -33,6 +32,10 @@ def withdrawn_from(directory: Path, environment: Environment, application: Appli
         if run.record.application.is_same(application)
         and replace(run.record.environment, nodes=environment.nodes, ppn=environment.ppn) == environment
     ]
+    if not runs:
+        return {}
+    from colltune.prove.in_run.in_application import standings
+
     checked = {name: reason for run in reversed(runs) for name, reason in run.record.checked.items()}
     return {
         **{f"{one.choice} at {one.place}": one for one in standings(runs) if one.finding is RuleFinding.SLOWER},
