@@ -1,6 +1,6 @@
 /* Preloaded into ranks that share cores: round robin of equal turns between MPI_Init and MPI_Finalize.
  *
- * Not before: MPICH spins within MPI_Init, where turns of 100 ms would take minutes. Without the right to real-time
+ * Not before: MPICH spins within MPI_Init, where turns may take minutes. Without the right to real-time
  * scheduling nothing happens. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
