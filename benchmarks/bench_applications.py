@@ -146,9 +146,7 @@ def layout(place: Path, where: str, mpi: str, built: Path) -> Iterator[Layout]:
         words = ["--hostfile", str(slots), "--bind-to", "none", "--map-by", f"ppr:{ppn}:node"]
         if mpi == "mpich":
             words = ["-f", str(cluster.host_file(ppn))]
-            # Python opens libmpi for itself alone, where what the cluster preloads would not find the next MPI_Init.
-            turns, library = cluster.environment["LD_PRELOAD"], built / "venv" / "lib" / "libmpi.so.12"
-            own = {"LD_PRELOAD": f"{turns}:{library}"}
+            own = {}
         job = [mpiexec, *words, "-n", str(nodes * ppn)]
         tune = ["--mpiexec", mpiexec, "--hostfile", str(cluster.host_file(ppn))]
         yield Layout(job, tune, cluster, {**cluster.environment, **root, **own}, built)

@@ -17,26 +17,33 @@ static void ct__turns(int on)
         prctl(PR_SET_TIMERSLACK, 1UL); /* a rank that sleeps for microseconds is not to wake up 50 us late */
 }
 
+/* Python opens the MPI for itself alone, so that it is not among the libraries that come next. */
+static void *ct__next(const char *name)
+{
+    static const char *const libraries[] = {"libmpi.so.12", "libmpi.so.40"};
+    void *found = dlsym(RTLD_NEXT, name), *library;
+    for (int i = 0; i < 2 && found == NULL; i++)
+        if ((library = dlopen(libraries[i], RTLD_LAZY | RTLD_NOLOAD)) != NULL)
+            found = dlsym(library, name);
+    return found;
+}
+
 int MPI_Init(int *argc, char ***argv)
 {
-    int (*next)(int *, char ***) = (int (*)(int *, char ***))dlsym(RTLD_NEXT, "MPI_Init");
-    int code = next(argc, argv);
+    int code = ((int (*)(int *, char ***))ct__next("MPI_Init"))(argc, argv);
     ct__turns(1);
     return code;
 }
 
 int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 {
-    int (*next)(int *, char ***, int, int *) =
-        (int (*)(int *, char ***, int, int *))dlsym(RTLD_NEXT, "MPI_Init_thread");
-    int code = next(argc, argv, required, provided);
+    int code = ((int (*)(int *, char ***, int, int *))ct__next("MPI_Init_thread"))(argc, argv, required, provided);
     ct__turns(1);
     return code;
 }
 
 int MPI_Finalize(void)
 {
-    int (*next)(void) = (int (*)(void))dlsym(RTLD_NEXT, "MPI_Finalize");
     ct__turns(0);
-    return next();
+    return ((int (*)(void))ct__next("MPI_Finalize"))();
 }

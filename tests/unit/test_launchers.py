@@ -35,7 +35,14 @@ def test_other_programs_are_no_launchers(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("already", "wanted"), [("", "/l.so"), ("/a.so:/b.so", "/a.so:/b.so:/l.so"), ("/a.so:/l.so", "/a.so:/l.so")]
+    ("already", "wanted"),
+    [
+        ("", "/l.so"),
+        ("/a.so:/b.so", "/a.so:/b.so:/l.so"),
+        ("/a.so:/l.so", "/a.so:/l.so"),
+        ("/a.so /opt/libmpi.so.12", "/a.so:/l.so:/opt/libmpi.so.12"),
+        ("/opt/libmpi.so:/a.so", "/l.so:/opt/libmpi.so:/a.so"),
+    ],
 )
 def test_a_library_is_preloaded_once_and_what_is_there_stays(already: str, wanted: str) -> None:
     assert preload_variables(Path("/l.so"), {"LD_PRELOAD": already}) == {"LD_PRELOAD": wanted}

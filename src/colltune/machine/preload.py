@@ -9,11 +9,15 @@ PRELOAD = "LD_PRELOAD"
 def preload_variables(library: Path | str, environment: Mapping[str, str]) -> dict[str, str]:
     """The variable that preloads ``library`` behind the libraries that ``environment`` preloads.
 
-    So a tool of the user's that is among them sees what it sees without ours.
+    So a tool of the user's that is among them sees what it sees without ours. Only an MPI library, which some preload
+    for programs in Python, comes after it: before it that would answer all calls.
 
     If ``library`` is among them already, their order stays.
     """
     already = environment.get(PRELOAD, "")
-    if str(library) in already.split(":"):
+    names = already.replace(" ", ":").split(":")
+    if str(library) in names:
         return {PRELOAD: already}
-    return {PRELOAD: ":".join(filter(None, (already, str(library))))}
+    mpis = (at for at, name in enumerate(names) if Path(name).name.startswith("libmpi"))
+    names.insert(next(mpis, len(names)), str(library))
+    return {PRELOAD: ":".join(filter(None, names))}
