@@ -11,12 +11,17 @@ import pytest
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
+from colltune.core.sample import Environment
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.steps import Span
+from colltune.core.summary import Summary
 from colltune.core.switchback import Interval, Standing
 from colltune.deploy.explored import CallKind, Candidates, default_at, load_candidates, save_candidates, tables
-from colltune.mpi.application import Application
+from colltune.mpi.application import Application, application_of
 from colltune.prove.in_run.next_run import next_run
+from colltune.session.application.auto_run import FirstRun, ready_auto
+from colltune.session.application.run_application import RunOptions, unheard
+from colltune.store.tuning import Tuning, save_tuning
 
 RING, TREE, CHAIN = Choice("ring"), Choice("tree"), Choice("chain")
 KIND = CallKind("bcast", SizeBasis.MESSAGE, 4, 2, Span(64, 127), 0.3, (RING, TREE, CHAIN))
@@ -108,3 +113,14 @@ def test_damaged_candidates_are_one_line_with_what_to_do(tmp_path: Path, old: st
     with pytest.raises(InputError, match="cannot be read") as caught:
         load_candidates(tmp_path)
     assert "the next run makes it anew" in caught.value.next_step
+
+
+def test_what_gave_right_results_in_another_build_of_the_mpi_is_recorded_anew(tmp_path: Path) -> None:
+    environment = Environment("mpich", "5.0.2", "new", "a machine", 4, 2, "single")
+    save_tuning(tmp_path, Tuning(environment, {}, {}, {}, Summary(seed=1)))
+    command, options = ["/bin/true"], RunOptions(auto=True)
+    save_candidates(tmp_path, Candidates(application_of(command, {}), "old", (KIND,), TEXT))
+    assert isinstance(ready_auto(tmp_path, command, options, {}, unheard), FirstRun)
+    save_candidates(tmp_path, Candidates(application_of(command, {}), "new", (KIND,), TEXT))
+    with pytest.raises(InputError, match="no rules for the live selector"):  # it would be used, if there were any
+        ready_auto(tmp_path, command, options, {}, unheard)
