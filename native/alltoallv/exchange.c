@@ -6,8 +6,15 @@
 
 static int ct__is_plain(MPI_Datatype type, int64_t type_bytes, MPI_Aint lower, MPI_Aint extent, bool *plain)
 {
-    int integers, addresses, types, combiner;
+    int combiner;
+#if MPI_VERSION >= 4
+    /* Of a type that was made with large counts, as mpi4py makes them, the older call is an error. */
+    MPI_Count integers, addresses, counts, types;
+    CT_TRY(PMPI_Type_get_envelope_c(type, &integers, &addresses, &counts, &types, &combiner));
+#else
+    int integers, addresses, types;
     CT_TRY(PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner));
+#endif
     *plain = combiner == MPI_COMBINER_NAMED && lower == 0 && extent == type_bytes;
     return MPI_SUCCESS;
 }

@@ -53,7 +53,12 @@ static void make_types(void)
     MPI_Type_contiguous(3, MPI_INT, &types[2]);
     MPI_Type_create_hindexed_block(1, 1, (MPI_Aint[]){-4}, MPI_INT, &negative);
     MPI_Type_create_resized(negative, -4, 12, &types[3]);
-    MPI_Type_create_indexed_block(4, 1, (int[]){3, 0, 5, 1}, MPI_INT, &types[4]); /* not in order of address */
+    /* Not in order of address, and made with large counts where the MPI has them. */
+#if MPI_VERSION >= 4
+    MPI_Type_create_indexed_block_c(4, 1, (MPI_Count[]){3, 0, 5, 1}, MPI_INT, &types[4]);
+#else
+    MPI_Type_create_indexed_block(4, 1, (int[]){3, 0, 5, 1}, MPI_INT, &types[4]);
+#endif
     for (int i = 0; i < TYPES; i++) {
         MPI_Aint lower, extent;
         if (i > 0)
