@@ -7,8 +7,8 @@ from colltune.core.scenario import COLLECTIVES, REDUCTIONS, Scenario
 
 # Forms whose calls end in MPI_Wait, so that the time of the call itself says little.
 BLOCKING = "blocking"
-# First calls of another algorithm may cost more than it saves, probably for connections, and the proof warms up before
-# it times: four broadcasts of 4 B to 8 ranks over TCP took 50 ms each in place of 0.3 ms. Both limits are set by hand.
+# The first call of another algorithm opens connections that the program may not have, and the proof warms up before it
+# times. Over TCP one takes milliseconds, which few short calls do not bring back. Both limits are set by hand.
 _FEW_CALLS = 10
 _SHORT_BYTES = 1 << 16
 
