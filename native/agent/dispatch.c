@@ -1,11 +1,12 @@
-/* Requests travel from rank 0 along a binomial tree over the ranks that take part; the first of these answers.
+/* Requests travel from rank 0 along a tree over the ranks that take part; the first of these answers.
  *
  * A rank without work sleeps between looks at its inbox, so that it takes no cycles from those that measure.
  * Requests to disjoint sets of ranks run at once. Rank 0 is the one through which all of them go, so it looks after them
  * between its own timed calls, too.
  * The host never sends a request before all those are answered that share a node with it, unless they are for the very
- * same ranks (then the tree, and so the order of arrival, is the same); rank 0 sends nothing while a communicator is
- * being released. So all ranks see the requests that concern them in one order. */
+ * same ranks (then the tree, and so the order of arrival, is the same), or rank 0 is the first of both: it sends nothing
+ * out before it has ended its own part, and by then all ranks have begun theirs. Rank 0 sends nothing while a communicator
+ * is being released. So all ranks see the requests that concern them in one order. */
 #include "agent.h"
 
 #include <stdio.h>
@@ -15,6 +16,8 @@
 
 enum { CT__MEASURE, CT__RELEASE, CT__QUIT };
 enum { CT__HEADER = 3 * sizeof(int) };
+enum { CT__LOOKS = 3 }; /* in a row, of a rank without work: the network brings a message in over several */
+static double const CT__SHORTEST_S = 20e-6, CT__LONGEST_S = 1e-3; /* that such a rank sleeps */
 static const char CT__RELEASED[] = "released"; /* from a group's first rank to rank 0; never printed */
 
 typedef struct {
@@ -238,7 +241,14 @@ static bool ct__next_line(ct__server *server, bool busy, int *code)
     return next != CT__LATER;
 }
 
-static void ct__sleep(void) { nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL); }
+/* A rank without work looks again after an eighth of the time that it has been idle: soon where the next request is on
+ * its way, and seldom where the host, which may run on the same cores, is at work on it. */
+static void ct__sleep(double idle_s)
+{
+    double sleep_s = idle_s / 8.0;
+    sleep_s = sleep_s < CT__SHORTEST_S ? CT__SHORTEST_S : sleep_s > CT__LONGEST_S ? CT__LONGEST_S : sleep_s;
+    nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * sleep_s)}, NULL);
+}
 
 /* Rank 0: passes on one answer from elsewhere, if there is one. */
 static int ct__pass_on(ct__server *server, bool *any)
@@ -302,13 +312,15 @@ static int ct__serve_first(ct__server *server)
 
 static int ct__serve_other(ct__server *server)
 {
-    for (;;) {
-        int length, code;
-        char *message = ct_message_receive(CT_TAG_REQUEST, &length, &code);
+    for (double heard = MPI_Wtime();;) {
+        int length, code = MPI_SUCCESS;
+        char *message = NULL;
+        for (int look = 0; look < CT__LOOKS && message == NULL && code == MPI_SUCCESS; look++)
+            message = ct_message_receive(CT_TAG_REQUEST, &length, &code);
         if (code != MPI_SUCCESS)
             return code;
         if (message == NULL) {
-            ct__sleep();
+            ct__sleep(MPI_Wtime() - heard);
             continue;
         }
         ct__header header;
@@ -317,6 +329,7 @@ static int ct__serve_other(ct__server *server)
         free(message);
         if (code != MPI_SUCCESS || header.kind == CT__QUIT)
             return code;
+        heard = MPI_Wtime();
     }
 }
 

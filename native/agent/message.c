@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+/* Of a rank in the tree. Who passes a message on was asleep, so a message is through sooner in a tree of few levels. */
+enum { CT__CHILDREN = 4 };
+
 void ct_message_print(const char *text, size_t length)
 {
     while (length > 0) {
@@ -28,13 +31,10 @@ int ct_message_forward(int rank, const char *message, int length, const int *mem
     for (int i = 0; i < others; i++)
         if (order[i] == rank)
             position = i;
-    int code = MPI_SUCCESS, reach = 1;
-    while (reach < others)
-        reach *= 2;
-    /* The binomial tree: position p sends to p + d for every power of two d below p's lowest set bit. */
-    for (int distance = reach / 2; distance >= 1 && code == MPI_SUCCESS; distance /= 2)
-        if (position % (2 * distance) == 0 && position + distance < others)
-            code = MPI_Send(message, length, MPI_BYTE, order[position + distance], CT_TAG_REQUEST, MPI_COMM_WORLD);
+    int code = MPI_SUCCESS;
+    for (int child = 1; child <= CT__CHILDREN && code == MPI_SUCCESS; child++)
+        if (position < (others - child + CT__CHILDREN - 1) / CT__CHILDREN)
+            code = MPI_Send(message, length, MPI_BYTE, order[position * CT__CHILDREN + child], CT_TAG_REQUEST, MPI_COMM_WORLD);
     free(order);
     return code;
 }

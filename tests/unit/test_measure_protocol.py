@@ -266,6 +266,54 @@ def test_requests_that_may_be_unread_are_less_than_a_launcher_passes_on() -> Non
     assert "launchers pass on 32768 B" in sent[0].detail
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "waits"),
+    [
+        ((0, 1), (0, 1, 2), False),  # rank 0 leads both, so it orders them
+        ((0, 1), (0,), False),
+        ((1, 2), (1, 2), False),
+        ((1, 2), (0, 1), True),
+        ((1, 0), (0, 1, 2), True),
+        ((0, 1), (1, 0), True),
+        ((0, 1), (2, 3), False),  # nothing in common
+    ],
+)
+def test_a_request_waits_at_the_agent_only_where_its_ranks_get_it_in_order(
+    first: tuple[int, ...], second: tuple[int, ...], waits: bool
+) -> None:
+    script = Scripted(["done id=1 inside_us=1"] if waits else [])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(live, "AgentProcess", lambda *_: script)
+        source = LiveSource(LivePlan(["mpiexec"], {}, lambda _name, _choice: (), seed=1), ENVIRONMENT)
+        for nodes in (first, second):
+            source.begin(Point(Scenario("bcast", len(nodes), 1, 64), (DEFAULT,)), Effort(), nodes)
+    assert len(script.sent) == (1 if waits else 2)
+
+
+def test_a_point_of_another_shape_is_at_the_agent_before_the_one_before_it_is_answered() -> None:
+    shapes = [(8, 2), (3, 1), (8, 1), (1, 2)]
+    points = [Point(Scenario("bcast", nodes, ppn, 64), (DEFAULT,)) for nodes, ppn in shapes]
+    said = "trying id={0} choice=0|result id={0} choice=0 status=ok cost_us=1 times_ns=5|done id={0} inside_us=1"
+    script = Scripted([line for number in range(1, 5) for line in said.format(number).split("|")])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(live, "AgentProcess", lambda *_: script)
+        source = LiveSource(LivePlan(["mpiexec"], {}, lambda _name, _choice: (), seed=1), ENVIRONMENT)
+        at_the_agent = [(len(script.sent), point.scenario) for point, _ in source.measure(points, Effort())]
+    assert at_the_agent == [(sent, point.scenario) for sent, point in zip((2, 3, 4, 4), points, strict=True)]
+
+
+def test_of_two_shapes_at_the_agent_the_first_is_to_blame_for_its_end() -> None:
+    points = [Point(Scenario("bcast", nodes, 1, 64), (DEFAULT, TREE, Choice("ring"))) for nodes in (4, 2)]
+    crash = ["trying id=1 choice=0", "trying id=1 choice=1"]
+    results = (
+        "result id={0} choice=0 status=ok cost_us=1 times_ns=5|result id={0} choice=1 status=ok cost_us=1 times_ns=5"
+    )
+    said = [line.format(number) for number in (3, 4) for line in [*results.split("|"), "done id={0} inside_us=1"]]
+    samples, _ = hear(crash, said, points=points)
+    assert [(s.scenario.nodes, s.choice) for s in samples if s.status is Status.CRASHED] == [(4, TREE)]
+    assert [s.scenario.nodes for s in samples if s.status is Status.OK] == [4, 4, 2, 2]
+
+
 def test_a_job_that_ends_before_it_begins_is_started_once_more() -> None:
     samples, source = hear([], [line.replace("id=1", "id=2") for line in SAID])
     assert [sample.status for sample in samples] == [Status.OK, Status.INAPPLICABLE]

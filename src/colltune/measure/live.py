@@ -107,15 +107,9 @@ class LiveSource:
     def measure(self, points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
         following = iter(points)
         begun: dict[int, Point] = {}
-        upcoming: Point | None = None
         while True:
-            while len(begun) < _QUEUED:
-                upcoming = upcoming or next(following, None)
-                # One request waits at the agent while another is measured, if both take the same ranks.
-                if upcoming is None or any(_shape(point) != _shape(upcoming) for point in begun.values()):
-                    break
+            while len(begun) < _QUEUED and (upcoming := next(following, None)) is not None:
                 begun[self.begin(upcoming, effort)] = upcoming
-                upcoming = None
             if not begun:
                 return
             try:
@@ -203,19 +197,26 @@ class LiveSource:
         return [request for request in self._flying.values() if request.tried < 0]
 
     def _may_send(self, request: PointRequest) -> bool:
-        """Whether all those are answered that share a node with it, but for one on the very same ranks."""
+        """Whether all those are answered that share a node with it, but for one that orders itself before it.
+
+        So does one on the very same ranks, and one that rank 0 leads where it leads this one too.
+        """
         if self._flying and (request.alone or any(other.alone for other in self._flying.values())):
             return False
         nodes = set(request.nodes)
         sharing = [other for other in self._flying.values() if not nodes.isdisjoint(other.nodes)]
-        return len(sharing) < _QUEUED and all(other.place == request.place for other in sharing)
+        ordered = all(other.place == request.place or other.nodes[0] == request.nodes[0] == 0 for other in sharing)
+        return len(sharing) < _QUEUED and ordered
 
     def _running(self) -> list[PointRequest]:
-        """The requests that the agent is at: of those on one place, the first."""
-        first: dict[tuple[tuple[int, ...], int], PointRequest] = {}
+        """The requests that the agent is at: those that share no node with an earlier one."""
+        running: list[PointRequest] = []
+        taken: set[int] = set()
         for request in self._flying.values():
-            first.setdefault(request.place, request)
-        return list(first.values())
+            if taken.isdisjoint(request.nodes):
+                running.append(request)
+            taken.update(request.nodes)
+        return running
 
     def _trusted(self, point: Point) -> Point:
         """``point`` without the choices that ended the job: one may have been planned before its fault was known.
@@ -290,7 +291,7 @@ class LiveSource:
     def _landed(self, request: PointRequest) -> None:
         self._flying.pop(request.id, None)
         for follower in self._running():
-            if follower.place == request.place:
+            if not set(follower.nodes).isdisjoint(request.nodes):
                 follower.heard_s = follower.began_s = time.monotonic()
 
     def _refused(self, request: PointRequest | None, why: str) -> None:
@@ -373,7 +374,3 @@ class LiveSource:
 
     def _again(self, request: PointRequest, point: Point, *, alone: bool) -> PointRequest:
         return self._request(request.ticket, point, request.effort, request.nodes, alone=alone)
-
-
-def _shape(point: Point) -> tuple[int, int]:
-    return point.scenario.nodes, point.scenario.ppn
