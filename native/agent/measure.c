@@ -109,12 +109,12 @@ static int ct__back_to_back(ct_point *point, int index)
     point->inside_s += own * calls;
     int restored = ct_point_steer(point, choice, false);
     state->cost_s += own * calls;
-    if (code == MPI_SUCCESS)
-        code = MPI_Allreduce(&own, &state->back_to_back_s, 1, MPI_DOUBLE, MPI_MAX, point->group->comm);
+    state->back_to_back_s = own; /* this rank's until the answer is made */
     return code == MPI_SUCCESS ? restored : code;
 }
 
-static void ct__answer(const ct_point *point, const double *mean_s, ct_text *answer)
+/* `mean_s`, `back_to_back_s`: by choice. */
+static void ct__answer(const ct_point *point, const double *mean_s, const double *back_to_back_s, ct_text *answer)
 {
     const ct_request *request = point->request;
     for (int i = 0; i < request->choice_count; i++) {
@@ -125,8 +125,8 @@ static void ct__answer(const ct_point *point, const double *mean_s, ct_text *ans
             ct_text_add(answer, " detail=%s", state->detail);
         if (state->status == CT_OK) {
             ct_text_add(answer, " osu_us=%.4f", mean_s[i] * 1e6);
-            if (state->back_to_back_s >= 0.0)
-                ct_text_add(answer, " b2b_us=%.4f", state->back_to_back_s * 1e6);
+            if (back_to_back_s[i] >= 0.0)
+                ct_text_add(answer, " b2b_us=%.4f", back_to_back_s[i] * 1e6);
             if (state->skewed_s >= 0.0)
                 ct_text_add(answer, " skewed_us=%.4f", state->skewed_s * 1e6);
             if (state->faults >= 1.0)
@@ -163,8 +163,6 @@ static int ct__measure_all(ct_point *point, double *scratch)
     ct_point_give_up(point);
     if (code == MPI_SUCCESS)
         code = ct_point_repeat(point, scratch);
-    if (code == MPI_SUCCESS)
-        code = ct_point_reduce_faults(point, scratch);
     for (int i = 0; i < request->choice_count && code == MPI_SUCCESS; i++) {
         const ct_choice_state *state = &point->states[i];
         if (state->status == CT_OK && !state->dominated && !state->hopeless && !ct_point_long(point, state->estimate_s)) {
@@ -184,10 +182,10 @@ static int ct__measure_all(ct_point *point, double *scratch)
     return code;
 }
 
-/* Of all repetitions of all choices, twice. */
+/* Of all repetitions of all choices, twice, and of one number more for each choice. */
 static size_t ct__times_bytes(const ct_request *request)
 {
-    return 2 * sizeof(double) * (size_t)request->most * (size_t)request->choice_count;
+    return sizeof(double) * (2 * (size_t)request->most + 1) * (size_t)request->choice_count;
 }
 
 /* What a point is kept in while it is measured. False where there is no memory for it; `ct__release` takes either. */
@@ -197,13 +195,13 @@ static bool ct__reserve(ct_point *point, double **times, double **sums)
     point->states = calloc(choices, sizeof *point->states);
     point->order = malloc(choices * sizeof *point->order);
     *times = ct_heap_apart(ct__times_bytes(point->request));
-    *sums = calloc(2 * choices, sizeof **sums);
+    *sums = calloc(4 * choices, sizeof **sums);
     if (point->states == NULL || point->order == NULL || *times == NULL || *sums == NULL)
         return false;
     for (size_t i = 0; i < choices; i++) {
         point->states[i].times = *times + i * most;
         point->states[i].back_to_back_s = point->states[i].skewed_s = -1.0;
-        point->states[i].faults = -1.0;
+        point->states[i].own_faults = point->states[i].faults = -1.0;
         point->states[i].kept_s = point->states[i].untouched_s = -1.0;
         point->states[i].pure_s = point->states[i].tested_s = -1.0;
     }
@@ -240,12 +238,18 @@ static int ct__measure_and_answer(ct_point *point, double *scratch, double *sums
     if (code == MPI_SUCCESS)
         code = ct__measure_all(point, scratch);
     point->group->fresh = false;
-    for (int i = 0; i < choices; i++)
-        sums[i] = point->states[i].count > 0 ? point->states[i].own_sum_s / point->states[i].count / point->size : 0.0;
+    double *longest = sums + 2 * choices;
+    for (int i = 0; i < choices; i++) {
+        const ct_choice_state *state = &point->states[i];
+        sums[i] = state->count > 0 ? state->own_sum_s / state->count / point->size : 0.0;
+        longest[i] = state->back_to_back_s;
+    }
     if (code == MPI_SUCCESS)
-        code = MPI_Allreduce(sums, sums + choices, choices, MPI_DOUBLE, MPI_SUM, point->group->comm);
+        code = MPI_Reduce(sums, sums + choices, choices, MPI_DOUBLE, MPI_SUM, 0, point->group->comm);
+    if (code == MPI_SUCCESS)
+        code = MPI_Reduce(longest, longest + choices, choices, MPI_DOUBLE, MPI_MAX, 0, point->group->comm);
     if (point->rank == 0 && code == MPI_SUCCESS) {
-        ct__answer(point, sums + choices, answer);
+        ct__answer(point, sums + choices, longest + choices, answer);
         ct_text_add(answer, "done id=%ld wall_us=%.1f inside_us=%.1f", request->id, (MPI_Wtime() - start) * 1e6,
                     point->inside_s * 1e6);
     }

@@ -20,17 +20,6 @@ int ct_point_give_back(ct_point *point, int index)
     return ct_point_run(point, index, &elapsed_s); /* the last call by another state's thresholds */
 }
 
-int ct_point_reduce_faults(ct_point *point, double *scratch)
-{
-    int choices = point->request->choice_count;
-    for (int i = 0; i < choices; i++)
-        scratch[i] = point->states[i].faults > 0.0 ? point->states[i].faults : 0.0;
-    int code = MPI_Allreduce(MPI_IN_PLACE, scratch, choices, MPI_DOUBLE, MPI_MAX, point->group->comm);
-    for (int i = 0; i < choices; i++)
-        point->states[i].faults = scratch[i];
-    return code;
-}
-
 /* The median over calls of the slowest rank's time; with `untouch` each receives into untouched memory. */
 static int ct__time(ct_point *point, int index, bool untouch, double *middle_s)
 {

@@ -24,7 +24,7 @@ typedef struct {
     double pure_s, tested_s;         /* of a non-blocking call: see ct_point_views; < 0: not taken */
     size_t largest;  /* block that this rank asks for in a call, in bytes */
     bool large;      /* whether any rank asks for one that makes a difference to the heap */
-    double faults;   /* page faults of a call in the burst with fewest; this rank's until reduced, then of the rank with most */
+    double own_faults, faults; /* page faults of a call in the burst with fewest: this rank's, and of the rank with most */
     double cost_s;
 } ct_choice_state;
 
@@ -67,8 +67,6 @@ int ct_point_late(ct_point *point, int index);
 /* Brings the heap into the state of a fresh program that makes this choice's calls: with an untimed call where another
  * choice was measured meanwhile that makes a difference to it. Returns an MPI error code. */
 int ct_point_give_back(ct_point *point, int index);
-/* Agrees on the page faults of all choices. Returns an MPI error code. */
-int ct_point_reduce_faults(ct_point *point, double *scratch);
 /* Times calls of a choice whose calls meet page faults with a heap that keeps what is freed. Returns an MPI error code. */
 int ct_point_keep(ct_point *point, int index);
 /* Times calls of a choice that receive into memory which was never touched, where that is so large that an allocator maps
@@ -85,7 +83,7 @@ int ct_point_overlapped(ct_point *point, MPI_Comm comm, int tests, double *seen_
 int ct_point_views(ct_point *point, int index);
 /* Marks the choices whose trial says that they cannot be the best. */
 void ct_point_give_up(ct_point *point);
-/* Repeats every choice until it is known well enough. `scratch`: room for all times. Returns an MPI error code. */
+/* Repeats every choice until it is known well enough. `scratch`: room for all times and one more of each. Returns an MPI error code. */
 int ct_point_repeat(ct_point *point, double *scratch);
 
 #endif

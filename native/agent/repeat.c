@@ -90,24 +90,29 @@ static int ct__round(ct_point *point)
         }
         /* The least of all bursts: memory that is touched for the first time makes a single call fault. */
         double each = (double)(ct_heap_faults() - faults) / (state->count > before ? state->count - before : 1);
-        state->faults = state->faults < 0.0 || each < state->faults ? each : state->faults;
+        state->own_faults = state->own_faults < 0.0 || each < state->own_faults ? each : state->own_faults;
         state->cost_s += MPI_Wtime() - start;
     }
     return code;
 }
 
-/* The slowest rank's time of the repetitions that are not yet reduced replaces this rank's own: one call for all choices. */
+/* The slowest rank's time of the repetitions that are not yet reduced replaces this rank's own, and all agree on the page
+ * faults: one call for all choices. */
 static int ct__reduce(ct_point *point, double *scratch)
 {
     int total = 0, choices = point->request->choice_count;
     for (int i = 0; i < choices; i++)
         for (int r = point->states[i].reduced; r < point->states[i].count; r++)
             scratch[total++] = point->states[i].times[r];
+    for (int i = 0; i < choices; i++)
+        scratch[total++] = point->states[i].own_faults;
     int code = MPI_Allreduce(MPI_IN_PLACE, scratch, total, MPI_DOUBLE, MPI_MAX, point->group->comm);
     total = 0;
     for (int i = 0; i < choices && code == MPI_SUCCESS; i++)
         for (int r = point->states[i].reduced; r < point->states[i].count; r++)
             point->states[i].times[r] = scratch[total++];
+    for (int i = 0; i < choices && code == MPI_SUCCESS; i++)
+        point->states[i].faults = scratch[total++];
     return code;
 }
 

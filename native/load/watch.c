@@ -107,7 +107,7 @@ static int ct__tell(const ct_load_shares *found, int node, double switches, MPI_
     double values[COUNT] = {found->waited, found->others, found->stolen, found->throttled, found->pressure, switches};
     for (int i = 0; i < COUNT; i++)
         own[i].value = values[i], own[i].node = node;
-    int rank, used = 0, code = MPI_Allreduce(own, worst, COUNT, MPI_DOUBLE_INT, MPI_MAXLOC, comm);
+    int rank, used = 0, code = MPI_Reduce(own, worst, COUNT, MPI_DOUBLE_INT, MPI_MAXLOC, 0, comm);
     MPI_Comm_rank(comm, &rank);
     text[0] = '\0';
     for (int i = 0; i < COUNT && code == MPI_SUCCESS && rank == 0 && used < size; i++)
