@@ -107,9 +107,15 @@ ROWS = {
     "FFT with blocks of 1 KiB, 4 x 2 namespaces, ten runs of 30 s by `run --auto` and nothing else": (
         "takes eleven minutes: its command is there"
     ),
-    "four programs under MPICH 5.0.2, 4 x 2 namespaces: FFTW's test, MP-sort, Dedalus, hypre's test driver": (
-        "asks for programs that are built from their sources, and for an hour"
-    ),
+    (
+        "five programs under MPICH 5.0.2, 4 x 2 and 8 x 1 namespaces: FFTW's test, MP-sort, Dedalus, mpi4py-fft, "
+        "hypre's test driver"
+    ): "asks for programs that are built from their sources, and for an hour",
+    (
+        "8 x 2 namespaces, MPICH, 4 collectives to 32 KiB, three jobs of 5 min with a store: OSU's programs after the "
+        "first and the third, 8 and 5 nodes, 2 launches"
+    ): _HOURS,
+    "Do launches that start at once differ as launches in turn do?": _HOURS,
     "path finding, 4 x 2 namespaces": _HOURS,
     "solver, 4 x 2 namespaces": _HOURS,
     "sample sort, 4 x 2 namespaces": _HOURS,
