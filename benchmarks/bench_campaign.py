@@ -1,14 +1,19 @@
 """What a campaign costs beside the calls that it times: bcast and allreduce at 2 ranks, 1 B to 64 KiB, default effort.
 
-Writes bench/campaign.json and prints it; medians of several campaigns. Wants a quiet machine with an MPICH (beside
+    python benchmarks/bench_campaign.py [RUNS]        on 2 ranks, the whole grid
+    python benchmarks/bench_campaign.py RUNS 8        on 8 network namespaces x 2, 30 s of four collectives
+
+Writes bench/campaign.json and prints it; medians of several campaigns. Wants a quiet machine with an MPI (beside
 this Python, or the one of COLLTUNE_TEST_MPIEXEC). ``wall_over_timed``: the campaign's wall time, from the launch's
-end on, over the first rank's time inside calls of the collectives. ``points_per_s``: (scenario, choice) pairs.
+end on, over the first rank's time inside calls of the collectives; ``outside``: the part of the wall time that is not
+inside. ``points_per_s``: (scenario, choice) pairs. Namespaces need root and iproute2.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -21,14 +26,20 @@ from colltune.measure.contract import Effort
 from colltune.search.campaign import WHOLE, Campaign
 from colltune.store.journal import Journal
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "mpi"))
+
+from namespaces import namespace_cluster
+
 COLLECTIVES = ("bcast", "allreduce")
+ON_NAMESPACES = (*COLLECTIVES, "alltoall", "allgather")
 LARGEST_BYTES = 1 << 16
-BUDGET_S = 180.0
+BUDGET_S, BUDGET_ON_NAMESPACES_S = 180.0, 30.0
 
 
 def campaign(bench: Workbench, seed: int, directory: Path) -> dict[str, float]:
     """The figures of one campaign, from its launch to its last sample in the journal."""
-    spaces = {name: bench.space(name, 1, LARGEST_BYTES) for name in COLLECTIVES}
+    names, budget_s = (COLLECTIVES, BUDGET_S) if bench.nodes == 1 else (ON_NAMESPACES, BUDGET_ON_NAMESPACES_S)
+    spaces = {name: bench.space(name, 1, LARGEST_BYTES) for name in names}
     source = bench.launch(seed)
     with Journal.create(directory / f"journal-{seed}.jsonl", bench.environment) as journal:
         started_s = time.monotonic()
@@ -40,12 +51,12 @@ def campaign(bench: Workbench, seed: int, directory: Path) -> dict[str, float]:
                 spaces=spaces,
                 learners={name: DecisionLearner(space, seed) for name, space in spaces.items()},
                 record=journal.append,
-                budget_s=BUDGET_S,
+                budget_s=budget_s,
                 effort=Effort(),
             ).run()
         finally:
             source.close()
-    if set(outcome.reasons.values()) != {WHOLE}:
+    if bench.nodes == 1 and set(outcome.reasons.values()) != {WHOLE}:
         raise SystemExit(f"the grid was not measured whole: {dict(outcome.reasons)}")
     agent_s = sum(sample.cost_s for sample in outcome.samples)
     return {
@@ -55,15 +66,26 @@ def campaign(bench: Workbench, seed: int, directory: Path) -> dict[str, float]:
         "timed_s": source.inside_s,
         "agent_s": agent_s,
         "wall_over_timed": outcome.elapsed_s / source.inside_s,
+        "outside": 1.0 - source.inside_s / outcome.elapsed_s,
         "wall_over_agent": outcome.elapsed_s / agent_s,
         "points": len(outcome.samples),
         "points_per_s": len(outcome.samples) / outcome.elapsed_s,
     }
 
 
-def main(runs: int = 5) -> None:
+def on_namespaces(runs: int, nodes: int) -> int:
+    """The exit code of this on the first node of a cluster."""
+    with tempfile.TemporaryDirectory() as directory, namespace_cluster(Path(directory) / "cluster", nodes) as cluster:
+        words = [str(runs), str(nodes), str(cluster.host_file(2))]
+        environment = {**os.environ, **cluster.environment}
+        return subprocess.run(cluster.inside(sys.executable, __file__, *words), env=environment, check=False).returncode
+
+
+def main(runs: int = 5, nodes: int = 1, hosts: Path | None = None) -> None:
+    if nodes > 1 and hosts is None:
+        raise SystemExit(on_namespaces(runs, nodes))
     mpiexec = os.environ.get("COLLTUNE_TEST_MPIEXEC") or str(Path(sys.executable).parent / "mpiexec")
-    bench = open_workbench(MachineOptions(mpiexec=mpiexec, nodes=1, ppn=2), os.environ)
+    bench = open_workbench(MachineOptions(mpiexec=mpiexec, host_file=hosts, nodes=nodes, ppn=2), os.environ)
     with tempfile.TemporaryDirectory() as directory:
         found = [campaign(bench, seed, Path(directory)) for seed in range(1, runs + 1)]
     figures = {name: round(median(one[name] for one in found), 3) for name in found[0]}
@@ -76,4 +98,4 @@ def main(runs: int = 5) -> None:
 
 
 if __name__ == "__main__":
-    main(*(int(text) for text in sys.argv[1:2]))
+    main(*map(int, sys.argv[1:3]), *map(Path, sys.argv[3:4]))

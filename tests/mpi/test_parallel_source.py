@@ -85,6 +85,23 @@ def test_any_nodes_in_any_order_give_right_results(jobs: Jobs) -> None:
     assert {sample.status for sample in samples} == {Status.OK}
 
 
+def test_points_of_any_shapes_in_a_row_come_in_order_with_right_results(jobs: Jobs) -> None:
+    source = four_nodes(jobs)
+    points = [
+        point(collective, nodes, 16 << turn, "default")
+        for turn in range(8)
+        for nodes in (2, 4, 3, 2, 3, 4)
+        for collective in ("allreduce", "allgather")
+    ]
+    try:
+        answered = list(source.measure(points, SHORT))
+    finally:
+        source.close()
+    assert [one for one, _ in answered] == points
+    assert {sample.status for _, samples in answered for sample in samples} == {Status.OK}
+    assert jobs.launches == 1
+
+
 def test_what_shares_a_node_waits(jobs: Jobs) -> None:
     source = four_nodes(jobs)
     try:
