@@ -116,6 +116,7 @@ ROWS = {
         "first and the third, 8 and 5 nodes, 2 launches"
     ): _HOURS,
     "Do launches that start at once differ as launches in turn do?": _HOURS,
+    "measurements in 30 s on 8 x 2, one choice a request; of the time outside the first rank's calls": _HOURS,
     "path finding, 4 x 2 namespaces": _HOURS,
     "solver, 4 x 2 namespaces": _HOURS,
     "sample sort, 4 x 2 namespaces": _HOURS,
