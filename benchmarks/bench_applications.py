@@ -146,7 +146,6 @@ def layout(place: Path, where: str, mpi: str, built: Path) -> Iterator[Layout]:
         words = ["--hostfile", str(slots), "--bind-to", "none", "--map-by", f"ppr:{ppn}:node"]
         if mpi == "mpich":
             words = ["-f", str(cluster.host_file(ppn))]
-            own = {}
         job = [mpiexec, *words, "-n", str(nodes * ppn)]
         tune = ["--mpiexec", mpiexec, "--hostfile", str(cluster.host_file(ppn))]
         yield Layout(job, tune, cluster, {**cluster.environment, **root, **own}, built)

@@ -13,22 +13,18 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 from statistics import median
 
+from bench_cluster import namespace_cluster, on_first_node
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.learn.decision import DecisionLearner
 from colltune.measure.contract import Effort
 from colltune.search.campaign import WHOLE, Campaign
 from colltune.store.journal import Journal
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "mpi"))
-
-from namespaces import namespace_cluster
 
 COLLECTIVES = ("bcast", "allreduce")
 ON_NAMESPACES = (*COLLECTIVES, "alltoall", "allgather")
@@ -73,17 +69,11 @@ def campaign(bench: Workbench, seed: int, directory: Path) -> dict[str, float]:
     }
 
 
-def on_namespaces(runs: int, nodes: int) -> int:
-    """The exit code of this on the first node of a cluster."""
-    with tempfile.TemporaryDirectory() as directory, namespace_cluster(Path(directory) / "cluster", nodes) as cluster:
-        words = [str(runs), str(nodes), str(cluster.host_file(2))]
-        environment = {**os.environ, **cluster.environment}
-        return subprocess.run(cluster.inside(sys.executable, __file__, *words), env=environment, check=False).returncode
-
-
 def main(runs: int = 5, nodes: int = 1, hosts: Path | None = None) -> None:
     if nodes > 1 and hosts is None:
-        raise SystemExit(on_namespaces(runs, nodes))
+        with tempfile.TemporaryDirectory() as place, namespace_cluster(Path(place) / "cluster", nodes) as cluster:
+            on_first_node(cluster, __file__, str(runs), str(nodes), str(cluster.host_file(2)))
+        return
     mpiexec = os.environ.get("COLLTUNE_TEST_MPIEXEC") or str(Path(sys.executable).parent / "mpiexec")
     bench = open_workbench(MachineOptions(mpiexec=mpiexec, host_file=hosts, nodes=nodes, ppn=2), os.environ)
     with tempfile.TemporaryDirectory() as directory:

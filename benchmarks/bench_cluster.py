@@ -90,7 +90,8 @@ def main() -> None:
                 if job in (1, options.jobs) and not options.tune_only:
                     found = judged(cluster, out, where, options)
                     figures |= {f"{name}{suffix}": value for name, value in found.items()}
-                write(figures)
+                if figures:
+                    write(figures)
 
 
 def judged(

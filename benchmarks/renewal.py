@@ -26,7 +26,8 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -79,17 +80,24 @@ class Cluster:
         options = MachineOptions(mpiexec=str(MPIEXEC[self.mpi]), host_file=path)
         return open_workbench(options, {**os.environ, **self.nodes.environment})
 
-    def start(self, births: str, go: str, hosts: Sequence[str]) -> subprocess.Popen[str]:
+    @contextmanager
+    def launched(self, births: str, go: str, hosts: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
+        """Ends it where it still runs: its ranks would spin beside the next measurement."""
         bench = self.bench(hosts)
         command = bench.command([str(self.program), births, go, *self.points], bench.backend.agent_variables)
         environment = {**bench.process_environment, **bench.backend.agent_variables, **command.environment}
-        return subprocess.Popen(
+        with subprocess.Popen(
             self.nodes.inside(*command.argv),
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             text=True,
-        )
+        ) as process:
+            try:
+                yield process
+            finally:
+                if process.poll() is None:
+                    process.terminate()
 
 
 def points_of(bench: Workbench, mpi: str) -> list[str]:
@@ -157,22 +165,24 @@ def measure(options: argparse.Namespace) -> None:
                 began_s = time.monotonic()
                 births = SHORT if kind == "permuted" else births
                 # Under Open MPI a second life often ends before its first call: two processes connect by old names.
-                write(kind, read(cluster.start(births, "-", hosts), began_s, len(births.removesuffix(ONCE))))
+                with cluster.launched(births, "-", hosts) as process:
+                    write(kind, read(process, began_s, len(births.removesuffix(ONCE))))
 
 
 def beside(cluster: Cluster, place: Path) -> list[dict[str, object]]:
     """Launches that are started at once and measure by turns."""
     began_s, rows = time.monotonic(), []
     files = [place / f"go-{began_s}-{number}" for number in range(BESIDE)]
-    processes = [cluster.start(SHORT, str(file), cluster.nodes.hosts) for file in files]
-    for process in processes:
-        assert process.stdout is not None
-        while process.stdout.readline().strip() != "ready":
-            pass
-    ready_s = time.monotonic() - began_s
-    for file, process in zip(files, processes, strict=True):
-        file.touch()
-        rows.append({**read(process, began_s, len(SHORT)), "start_s": ready_s, "group": began_s})
+    with ExitStack() as stack:
+        processes = [stack.enter_context(cluster.launched(SHORT, str(file), cluster.nodes.hosts)) for file in files]
+        for process in processes:
+            assert process.stdout is not None
+            if not any(line.strip() == "ready" for line in iter(process.stdout.readline, "")):
+                sys.exit("a launch ended before it was ready")
+        ready_s = time.monotonic() - began_s
+        for file, process in zip(files, processes, strict=True):
+            file.touch()
+            rows.append({**read(process, began_s, len(SHORT)), "start_s": ready_s, "group": began_s})
     return rows
 
 

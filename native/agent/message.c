@@ -32,9 +32,9 @@ int ct_message_forward(int rank, const char *message, int length, const int *mem
         if (order[i] == rank)
             position = i;
     int code = MPI_SUCCESS;
-    for (int child = 1; child <= CT__CHILDREN && code == MPI_SUCCESS; child++)
-        if (position < (others - child + CT__CHILDREN - 1) / CT__CHILDREN)
-            code = MPI_Send(message, length, MPI_BYTE, order[position * CT__CHILDREN + child], CT_TAG_REQUEST, MPI_COMM_WORLD);
+    size_t first = (size_t)position * CT__CHILDREN + 1;
+    for (size_t child = first; child < first + CT__CHILDREN && child < (size_t)others && code == MPI_SUCCESS; child++)
+        code = MPI_Send(message, length, MPI_BYTE, order[child], CT_TAG_REQUEST, MPI_COMM_WORLD);
     free(order);
     return code;
 }

@@ -42,6 +42,7 @@ def test_other_programs_are_no_launchers(name: str) -> None:
         ("/a.so:/l.so", "/a.so:/l.so"),
         ("/a.so /opt/libmpi.so.12", "/a.so:/l.so:/opt/libmpi.so.12"),
         ("/opt/libmpi.so:/a.so", "/l.so:/opt/libmpi.so:/a.so"),
+        ("/opt/libmpiP.so:/opt/libmpi_abi.so.1", "/opt/libmpiP.so:/l.so:/opt/libmpi_abi.so.1"),
     ],
 )
 def test_a_library_is_preloaded_once_and_what_is_there_stays(already: str, wanted: str) -> None:

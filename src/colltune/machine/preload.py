@@ -1,9 +1,12 @@
 """The variable that makes the dynamic linker load a library before those of a program."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 PRELOAD = "LD_PRELOAD"
+# The name of an MPI library's file, and not that of a tool such as libmpiP.so.
+MPI_LIBRARY = r"libmpi(?:ch)?(?:_(?:abi|cray|gnu|intel|amd|nvidia)\w*)?\.so\S*"
 
 
 def preload_variables(library: Path | str, environment: Mapping[str, str]) -> dict[str, str]:
@@ -18,6 +21,6 @@ def preload_variables(library: Path | str, environment: Mapping[str, str]) -> di
     names = already.replace(" ", ":").split(":")
     if str(library) in names:
         return {PRELOAD: already}
-    mpis = (at for at, name in enumerate(names) if Path(name).name.startswith("libmpi"))
+    mpis = (at for at, name in enumerate(names) if re.fullmatch(MPI_LIBRARY, Path(name).name))
     names.insert(next(mpis, len(names)), str(library))
     return {PRELOAD: ":".join(filter(None, names))}

@@ -16,13 +16,14 @@ from typing import NoReturn
 from colltune.core.errors import InputError
 from colltune.core.sample import Environment
 from colltune.machine.files import LARGEST_BYTES, read_file
+from colltune.machine.preload import MPI_LIBRARY
 from colltune.mpi.detect import Runner, find_library, identify_launcher, mpi_at_hand, run_command
 from colltune.mpi.installation import Installation, Library
 from colltune.mpi.launchers import COMMON_NAMES
 from colltune.mpi.program import given_by_wrapper, launcher_place
 from colltune.mpi.reads import Asked, refusal_of
 
-_LINKED = re.compile(r"\s*libmpi(?:ch)?(?:_(?:abi|cray|gnu|intel|amd|nvidia)\w*)?\.so\S* => (/\S+)")
+_LINKED = re.compile(rf"\s*{MPI_LIBRARY} => (/\S+)")
 # Of the words behind a launcher, so many programs are asked what they load.
 _PROGRAMS = 3
 _PREFIXES = ("MPIR_CVAR_", "OMPI_MCA_")
