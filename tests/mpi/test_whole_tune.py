@@ -35,13 +35,17 @@ def test_a_job_runs_under_what_was_tuned_on_its_nodes(
     site = Site.open(four_nodes, mpi, tmp_path / "site", PPN)
     job = ["--mpiexec", str(mpi.mpiexec), "--hostfile", str(four_nodes.host_file(PPN))]
     sizes = ["--min-size", "4KiB", "--max-size", "8KiB"]
-    out = tmp_path / "tuned"
-    done = _colltune(four_nodes, "tune", "allreduce", *sizes, "--budget", "25s", *job, "--out", str(out))
-    assert done.returncode == 0, done.stdout + done.stderr
+    # A busy machine spends a short budget before it measures.
+    for budget_s in (15, 45, 135):
+        out = tmp_path / f"tuned{budget_s}"
+        done = _colltune(four_nodes, "tune", "allreduce", *sizes, "--budget", f"{budget_s}s", *job, "--out", str(out))
+        assert done.returncode == 0, done.stdout + done.stderr
+        samples = read_journal(out / JOURNAL).samples
+        if len({sample.choice for sample in samples}) > 1:
+            break
     assert f"{NODES} nodes x {PPN} ranks" in done.stdout
     tuning = load_tuning(out)
     assert (tuning.environment.nodes, tuning.environment.ppn) == (NODES, PPN)
-    samples = read_journal(out / JOURNAL).samples
     assert {sample.status for sample in samples} <= {Status.OK, Status.INAPPLICABLE}
     # How far it comes beyond the default and one other depends on how busy the machine is.
     assert {sample.scenario.size_bytes for sample in samples} <= {4096, 8192}
