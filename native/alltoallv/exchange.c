@@ -1,5 +1,6 @@
 /* Blocks in user buffers: their place, size, packed form, and direct messages. */
 #include "exchange.h"
+#include "dense.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -27,7 +28,13 @@ int ct_side_set(ct_side *side, void *base, const void *counts, const void *displ
     CT_TRY(PMPI_Type_size_x(type, &bytes));
     *side = (ct_side){.base = base, .type = type, .counts = counts, .displacements = displacements, .wide = wide,
                       .stride = extent, .type_bytes = bytes};
-    return ct__is_plain(type, bytes, lower, extent, &side->plain);
+    CT_TRY(ct__is_plain(type, bytes, lower, extent, &side->plain));
+    if (side->plain)
+        return MPI_SUCCESS;
+    bool dense;
+    CT_TRY(ct_type_is_dense(type, &dense));
+    side->holes = !dense;
+    return MPI_SUCCESS;
 }
 
 static int ct__measure_each(ct_side *side, int size)
@@ -41,6 +48,9 @@ static int ct__measure_each(ct_side *side, int size)
             continue;
         CT_TRY(PMPI_Type_size_x(side->types[peer], &bytes));
         side->each_bytes[peer] = bytes * ct_side_count(side, peer);
+        bool dense;
+        CT_TRY(ct_type_is_dense(side->types[peer], &dense));
+        side->holes = side->holes || !dense;
     }
     return MPI_SUCCESS;
 }
@@ -201,5 +211,6 @@ ct_statistic ct_exchange_statistic(const ct_exchange *x, int rank, int size)
     ct_statistic sent = ct__side_statistic(&x->send, size), received = ct__side_statistic(&x->receive, size);
     int64_t own = ct_side_bytes(&x->send, rank);
     int64_t busier = sent.bytes > received.bytes ? sent.bytes : received.bytes;
-    return (ct_statistic){.bytes = busier - own, .idle = sent.idle + received.idle - (own == 0 ? 2 : 0)};
+    bool holes = (x->send.holes && sent.bytes > 0) || (x->receive.holes && received.bytes > 0);
+    return (ct_statistic){.bytes = (busier - own) | (holes ? CT_HOLES : 0), .idle = sent.idle + received.idle - (own == 0 ? 2 : 0)};
 }

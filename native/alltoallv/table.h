@@ -38,9 +38,11 @@ static inline int ct_fill_class(int64_t idle, int size)
     return has * 16 <= most ? 0 : has * 4 <= most ? 1 : has * 2 <= most ? 2 : has * 4 <= most * 3 ? 3 : 4;
 }
 
-/* The choice's index for what was agreed; `size` is 2 at the least. */
+/* The choice's index for what was agreed, the library's for data with gaps; `size` is 2 at the least. */
 static inline int ct_table_find(const ct_table *table, const ct_statistic *statistic, int size)
 {
+    if (statistic->bytes & CT_HOLES)
+        return 0;
     int fill = ct_fill_class(statistic->idle, size);
     return table->choice_at[fill][ct_size_class((uint64_t)statistic->bytes / (unsigned)(size - 1))];
 }

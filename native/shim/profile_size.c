@@ -1,5 +1,6 @@
 /* How many bytes a call moves, and how they are spread. */
 #include "profile_size.h"
+#include "dense.h"
 
 static uint64_t ct__type_bytes(MPI_Datatype type)
 {
@@ -41,6 +42,20 @@ static void ct__spread(ct_profile_extent *extent, const void *counts, bool large
         if (i == self)
             extent->self_bytes += bytes;
     }
+}
+
+/* As above; whether a block that is not empty may have gaps. */
+static bool ct__has_holes(const void *counts, bool large, int n, MPI_Datatype type, const MPI_Datatype *types)
+{
+    for (int i = 0; counts != NULL && i < n; i++) {
+        bool dense = true;
+        MPI_Datatype one = types == NULL ? type : types[i];
+        if (ct__count_at(counts, large, i) == 0 || one == MPI_DATATYPE_NULL)
+            continue;
+        if (ct_type_is_dense(one, &dense) != MPI_SUCCESS || types == NULL || !dense)
+            return !dense;
+    }
+    return false;
 }
 
 static uint64_t ct__mean_block(const ct_profile_extent *extent)
@@ -114,6 +129,8 @@ static void ct__all(const ct_call *call, ct__part part, ct_profile_extent *exten
         bool recv = extent->in_place;
         ct__spread(extent, recv ? call->recv_counts : call->send_counts, call->large, part.peers,
                    recv ? call->recv_type : call->send_type, recv ? call->recv_types : call->send_types, part.self);
+        extent->holes = (!recv && ct__has_holes(call->send_counts, call->large, part.peers, call->send_type, call->send_types)) ||
+                        ct__has_holes(call->recv_counts, call->large, part.peers, call->recv_type, call->recv_types);
         extent->size_bytes = ct__mean_block(extent);
         extent->own_bytes = extent->block_bytes;
         return;

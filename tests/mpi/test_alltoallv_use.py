@@ -57,6 +57,23 @@ def test_a_program_gets_its_algorithms_from_the_table_alike_on_all_ranks(
 
 
 @pytest.mark.mpi
+@pytest.mark.parametrize(
+    "algorithm", ["parata", "linear"]
+)  # one that carries what the ranks agree on, and one that does not
+def test_calls_whose_data_have_gaps_are_the_librarys(mpi: Installation, tmp_path: Path, algorithm: str) -> None:
+    program = tmp_path / "gaps"
+    source = Path(__file__).parents[1] / "native" / "alltoallv_gaps.c"
+    subprocess.run(
+        [str(mpi.mpicc), "-std=c11", "-O2", "-Wall", "-Werror", str(source), "-ldl", "-o", str(program)], check=True
+    )
+    rules = table(tmp_path / "table.rules", (0, 99999, algorithm, 2 if algorithm == "parata" else 0))
+    arguments, variables = with_alltoallv([str(mpi.mpiexec), "-n", "4", str(program)], rules, dict(os.environ))
+    done = subprocess.run(arguments, env=variables, capture_output=True, text=True, timeout=250, check=False)
+    # Numbers, a type without gaps, gaps at one rank alone, gaps everywhere in MPI_Alltoallw, numbers again.
+    assert done.stdout.split() == ["wrong=0", "tuned", "20", "20", "0", "0", "20"], done.stdout + done.stderr
+
+
+@pytest.mark.mpi
 def test_the_table_takes_over_at_the_call_that_it_names(mpi: Installation, application: Path, tmp_path: Path) -> None:
     late = table(tmp_path / "table.rules", (0, 99999, "parata", 2), first_call=200)
     verdict, counts = ran(mpi, application, late, 4)
