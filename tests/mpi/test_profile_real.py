@@ -294,7 +294,7 @@ def test_a_profile_names_the_collectives_that_meet_page_faults_in_each_call(kit:
 )
 def test_our_c_compiles_without_a_warning(mpi: Installation, names: tuple[str, ...], tmp_path: Path) -> None:
     native = _SOURCES.parents[1] / "native"
-    folders = [native / name for name in (*names, "common")]
+    folders = [native / name for name in (*names, "common", "load")]
     include = [f"-I{folder}" for folder in [native / "include", *folders]]
     flags = ["-std=c11", "-O2", "-fPIC", "-Wall", "-Wextra", "-Werror", *include]
     for source in sorted(path for folder in folders for path in folder.glob("*.c")):
