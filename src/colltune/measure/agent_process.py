@@ -1,7 +1,9 @@
 """The agent as a process: lines in, lines out, and an end that is noticed."""
 
 import contextlib
-import queue
+import fcntl
+import os
+import select
 import subprocess
 import threading
 import time
@@ -14,15 +16,23 @@ from colltune.machine.process import RunningProgram
 
 _ENDED = None
 _GRACE_S = 2.0
+# Bytes that the agent can say before it has to wait for a reader that is thinking.
+_UNHEARD_BYTES = 1 << 20
 
 
 class AgentProcess:
-    """One launch of the agent under an MPI launcher."""
+    """One launch of the agent under an MPI launcher.
+
+    Its answers are read by who asks for them, without a thread between: where ranks keep all processors busy, each
+    thread that is woken waits for one.
+    """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], start_timeout_s: float) -> None:
         self.command = list(command)
         self._stderr_tail: deque[str] = deque(maxlen=40)
-        self._lines: queue.Queue[str | None] = queue.Queue()
+        self._lines: deque[str] = deque()  # whole ones that nobody asked for yet
+        self._begun = b""  # a line that has no end yet
+        self._silent = False  # the job has closed its output
         self.last_lines: list[str] = []  # what it said at its end, after `close`
         with on_os_error(f"cannot run {command[0]}", "Check --mpiexec", LaunchError):
             self._launch = RunningProgram(command, environment, stdin=subprocess.PIPE)
@@ -31,22 +41,27 @@ class AgentProcess:
         assert self._process.stdout is not None
         assert self._process.stderr is not None
         self._input: IO[str] = self._process.stdin
-        self._readers = [
-            threading.Thread(target=self._read_answers, args=(self._process.stdout,), daemon=True),
-            threading.Thread(target=self._read_errors, args=(self._process.stderr,), daemon=True),
-        ]
-        for reader in self._readers:
-            reader.start()
+        self._output = self._process.stdout.fileno()
+        with contextlib.suppress(OSError):  # more than this user may have
+            fcntl.fcntl(self._output, fcntl.F_SETPIPE_SZ, _UNHEARD_BYTES)
+        self._errors = threading.Thread(target=self._read_errors, args=(self._process.stderr,), daemon=True)
+        self._errors.start()
         try:
             self.ready = self._await_ready(start_timeout_s)
         except BaseException:  # also a signal's: nobody else knows of this job yet
             self.kill()
             raise
 
-    def _read_answers(self, stream: IO[str]) -> None:
-        for line in stream:
-            self._lines.put(line.rstrip("\n"))
-        self._lines.put(_ENDED)
+    def _hear(self, timeout_s: float) -> None:
+        """Takes what the job has said, or says within this time."""
+        waiting = select.poll()
+        waiting.register(self._output, select.POLLIN)
+        if not waiting.poll(1e3 * max(timeout_s, 0.0)):
+            return
+        said = os.read(self._output, _UNHEARD_BYTES)
+        self._silent = not said
+        *lines, self._begun = (self._begun + (said or b"\n")).split(b"\n")
+        self._lines.extend(line.decode(errors="replace") for line in lines if line or said)
 
     def _read_errors(self, stream: IO[str]) -> None:
         for line in stream:
@@ -86,13 +101,12 @@ class AgentProcess:
 
     def read(self, timeout_s: float) -> str | None:
         """The next line; None once the job has ended. Raises TimeoutError where nothing comes in time."""
-        try:
-            line = self._lines.get(timeout=max(timeout_s, 1e-3))
-        except queue.Empty:
-            raise TimeoutError from None
-        if line is _ENDED:
-            self._lines.put(_ENDED)
-        return line
+        until_s = time.monotonic() + max(timeout_s, 1e-3)
+        while not self._lines and not self._silent:
+            if (left_s := until_s - time.monotonic()) <= 0.0:
+                raise TimeoutError
+            self._hear(left_s)
+        return self._lines.popleft() if self._lines else _ENDED
 
     def stderr_text(self, lines: int = 8) -> str:
         """The last lines of what the job wrote to its standard error, in one."""
@@ -107,11 +121,13 @@ class AgentProcess:
         if code is None:
             self.kill()
             code = self._process.wait()
-        for reader in self._readers:
-            reader.join(timeout=2.0)
-        while not self._lines.empty() and (line := self._lines.get()) is not _ENDED:
-            self.last_lines.append(line)
-        self._lines.put(_ENDED)
+        self._errors.join(timeout=_GRACE_S)
+        until_s = time.monotonic() + _GRACE_S
+        while not self._silent and (left_s := until_s - time.monotonic()) > 0.0:
+            self._hear(left_s)
+        self.last_lines += self._lines
+        self._lines.clear()
+        self._silent = True
         return code
 
     def kill(self) -> None:
