@@ -1,12 +1,13 @@
 """What `colltune run --auto` gains of what `tune --profile` gains, and what trying costs, in programs of examples/.
 
     python benchmarks/bench_auto.py [--only fft_transpose,sample_sort,path_finding] [--where cluster,node] [--runs 10]
-        [--run-s 60] [--rounds 5] [--budget 2m] [--mpi mpich]
+        [--run-s 60] [--rounds 5] [--budget 2m] [--mpi mpich] [--slow 20mbit]
 
 On 4 x 2 network namespaces (cluster; needs root and iproute2) or on this node (2 ranks), nothing else running. Each
 program runs so often by `run --auto`, with a directory that does not exist before. Then it is tuned by its profile
 (`tune --profile`), and runs in turns, in random order: by default, under that tuning, and by `run --auto` once more.
-The programs time their loops themselves, and check their results.
+The programs time their loops themselves, and check their results. ``--slow``: at the end every link of the cluster gets
+this rate, as one that turned bad, and the program runs in turns again, three of each: its rules may be bad by then.
 
 Writes bench/auto.json, for each program and over all: ``auto_captured``, what the last runs save over what the tuning
 saves, by the means of the turns (null where the tuning saves nothing); ``auto_lost``, the share of the time of the
@@ -17,10 +18,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
+import re
 import shutil
+import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
@@ -47,6 +52,7 @@ class Found:
     later_s: list[float] = field(default_factory=list)
     auto_captured: float | None = None
     tuning: str = ""
+    slowed: list[dict[str, float]] = field(default_factory=list)
 
     def judge(self) -> None:
         base_s = fmean(self.default_s)
@@ -63,6 +69,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--budget", default="2m")
     parser.add_argument("--mpi", default="mpich", choices=["mpich", "openmpi"])
+    parser.add_argument("--slow", default="")
     options = parser.parse_args()
     TARGET.parent.mkdir(exist_ok=True)
     found: list[Found] = []
@@ -86,18 +93,31 @@ def tried(one: Application, program: str, options: argparse.Namespace) -> Found:
     found.lost = lost(memory, options.runs)
     tuned, found.tuning = tuning_of(one, options.budget)
     order = random.Random(1)
+    ways: dict[str, Callable[[], float]] = {
+        "default": lambda: steps * loop_s(one, one.run(one.job)),
+        "auto": lambda: steps * by_auto(one, memory, found.lines),
+    }
+    if tuned is not None:
+        ways["tuned"] = lambda: steps * loop_s(one, one.colltune("run", "--via", "live", str(tuned), "--", *one.job))
+    kept = {"default": found.default_s, "auto": found.later_s, "tuned": found.tuned_s}
     for _ in range(options.rounds):
-        for way in order.sample(["default", "tuned", "auto"], 3):
-            if way == "auto":
-                found.later_s.append(steps * by_auto(one, memory, found.lines))
-            elif way == "default":
-                found.default_s.append(steps * loop_s(one, one.run(one.job)))
-            elif tuned is not None:
-                found.tuned_s.append(
-                    steps * loop_s(one, one.colltune("run", "--via", "live", str(tuned), "--", *one.job))
-                )
+        for way in order.sample(list(ways), len(ways)):
+            kept[way].append(ways[way]())
     found.judge()
+    if options.slow:
+        slow_links(options.slow)
+        found.slowed = [{way: run() for way, run in ways.items()} for _ in range(3)]
     return found
+
+
+def slow_links(rate: str) -> None:
+    """Every link of the cluster that this process has, in both directions."""
+    names = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout.split()
+    for name in (one for one in names if one.startswith(f"ct{os.getpid()}")):
+        found = subprocess.run(["tc", "-n", name, "qdisc", "show"], capture_output=True, text=True, check=True).stdout
+        for device in re.findall(r"qdisc tbf \S+ dev (\S+) root", found):
+            words = ["tc", "-n", name, "qdisc", "change", "dev", device, "root", "tbf"]
+            subprocess.run([*words, "rate", rate, "burst", "16kb", "limit", "4mb"], check=True)
 
 
 def by_auto(one: Application, memory: Path, lines: list[str]) -> float:
