@@ -36,9 +36,6 @@ _FAIR_PART = 0.35
 _LOOK_AHEAD = 3
 # Where all of these are, so many times more.
 _FARTHER = 16
-# What choosing a point may take over what the point takes; beyond that the learners choose several at once, at most so
-# many: the later ones know nothing of what the first ones bring.
-_CHOOSING, _MOST_AT_ONCE = 0.1, 4
 WHOLE = "the whole grid was measured"
 NOT_WORTH = "more measuring is not expected to gain enough for its time, beside what the site has proven"
 
@@ -140,15 +137,10 @@ class Campaign:
         return len(self._samples) > before
 
     def _in_turn(self) -> Iterator[Point]:
-        count, began_s = 1, self.clock()
-        while tasks := self._tasks(count):
-            points_s = sum(task.duration_s for task in tasks) / len(tasks)
-            count = min(_MOST_AT_ONCE, 1 + int((self.clock() - began_s) / max(_CHOOSING * points_s, 1e-9)))
-            for task in tasks:
-                point = self._begin(task.point)
-                if point.choices:
-                    yield point
-            began_s = self.clock()
+        while tasks := self._tasks(1):
+            point = self._begin(tasks[0].point)
+            if point.choices:
+                yield point
 
     def _begin(self, point: Point) -> Point:
         """``point`` without what is not trusted by now; it is not offered again."""
