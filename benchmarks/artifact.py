@@ -118,6 +118,7 @@ ROWS = {
         "8 x 2 namespaces, MPICH, 4 collectives to 32 KiB, three jobs of 5 min with a store: OSU's programs after the "
         "first and the third, 8 and 5 nodes, 2 launches"
     ): _HOURS,
+    "8 x 1 namespaces, the same, 4 launches": _HOURS,
     "Do launches that start at once differ as launches in turn do?": _HOURS,
     "measurements in 30 s on 8 x 2, one choice a request; of the time outside the first rank's calls": _HOURS,
     "path finding, 4 x 2 namespaces": _HOURS,
