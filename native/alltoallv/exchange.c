@@ -33,7 +33,7 @@ int ct_side_set(ct_side *side, void *base, const void *counts, const void *displ
         return MPI_SUCCESS;
     bool dense;
     CT_TRY(ct_type_is_dense(type, &dense));
-    side->holes = !dense;
+    side->gaps = !dense;
     return MPI_SUCCESS;
 }
 
@@ -50,7 +50,7 @@ static int ct__measure_each(ct_side *side, int size)
         side->each_bytes[peer] = bytes * ct_side_count(side, peer);
         bool dense;
         CT_TRY(ct_type_is_dense(side->types[peer], &dense));
-        side->holes = side->holes || !dense;
+        side->gaps = side->gaps || !dense;
     }
     return MPI_SUCCESS;
 }
@@ -211,6 +211,6 @@ ct_statistic ct_exchange_statistic(const ct_exchange *x, int rank, int size)
     ct_statistic sent = ct__side_statistic(&x->send, size), received = ct__side_statistic(&x->receive, size);
     int64_t own = ct_side_bytes(&x->send, rank);
     int64_t busier = sent.bytes > received.bytes ? sent.bytes : received.bytes;
-    bool holes = (x->send.holes && sent.bytes > 0) || (x->receive.holes && received.bytes > 0);
-    return (ct_statistic){.bytes = (busier - own) | (holes ? CT_HOLES : 0), .idle = sent.idle + received.idle - (own == 0 ? 2 : 0)};
+    bool gaps = (x->send.gaps && sent.bytes > 0) || (x->receive.gaps && received.bytes > 0);
+    return (ct_statistic){.bytes = (busier - own) | (gaps ? CT_GAPS : 0), .idle = sent.idle + received.idle - (own == 0 ? 2 : 0)};
 }

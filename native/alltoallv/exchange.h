@@ -35,7 +35,7 @@ typedef struct {
     const void *counts, *displacements;
     bool wide;         /* counts are MPI_Count and displacements MPI_Aint; else both are int */
     bool plain;        /* packing a block is copying its bytes */
-    bool holes;        /* a block that is not empty may have gaps */
+    bool gaps;        /* a block that is not empty may have gaps */
     MPI_Aint stride;   /* bytes of one unit of displacement: the extent, or 1 in MPI_Alltoallw */
     int64_t type_bytes; /* of one element without its gaps */
 } ct_side;
@@ -46,11 +46,11 @@ typedef struct {
 
 /* What all ranks agree on before they choose; both by MPI_MAX, so that it may be gathered in any order. A rank's block for
  * itself is no message and does not count. */
-#define CT_HOLES (INT64_C(1) << 62) /* in `bytes`: some rank's data have gaps, which no proof of a rule had */
 typedef struct {
     int64_t bytes; /* that the busiest rank sends, or receives, if that is more */
     int64_t idle;  /* empty blocks, sent and received together, of the rank that has most of them; 2 (P - 1) if all are */
 } ct_statistic;
+#define CT_GAPS (INT64_C(1) << 62) /* in its `bytes`: some rank's data have gaps, which no proof of a rule had */
 
 static inline int64_t ct_side_count(const ct_side *side, int peer)
 {

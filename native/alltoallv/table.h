@@ -41,7 +41,7 @@ static inline int ct_fill_class(int64_t idle, int size)
 /* The choice's index for what was agreed, the library's for data with gaps; `size` is 2 at the least. */
 static inline int ct_table_find(const ct_table *table, const ct_statistic *statistic, int size)
 {
-    if (statistic->bytes & CT_HOLES)
+    if (statistic->bytes & CT_GAPS)
         return 0;
     int fill = ct_fill_class(statistic->idle, size);
     return table->choice_at[fill][ct_size_class((uint64_t)statistic->bytes / (unsigned)(size - 1))];

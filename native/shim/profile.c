@@ -51,8 +51,8 @@ static void ct__count_details(ct_profile_record *record, const ct_call *call, co
 {
     if (extent->in_place)
         ct_profile_add(record, CT_PROFILE_in_place, 1);
-    if (extent->holes)
-        ct_profile_add(record, CT_PROFILE_holes, 1);
+    if (extent->gaps)
+        ct_profile_add(record, CT_PROFILE_gaps, 1);
     bool rooted = call->function == CT_BCAST || call->function == CT_REDUCE ||
                   (call->function >= CT_GATHER && call->function <= CT_SCATTERV);
     if (rooted) {

@@ -45,7 +45,7 @@ static void ct__spread(ct_profile_extent *extent, const void *counts, bool large
 }
 
 /* As above; whether a block that is not empty may have gaps. */
-static bool ct__has_holes(const void *counts, bool large, int n, MPI_Datatype type, const MPI_Datatype *types)
+static bool ct__has_gaps(const void *counts, bool large, int n, MPI_Datatype type, const MPI_Datatype *types)
 {
     for (int i = 0; counts != NULL && i < n; i++) {
         bool dense = true;
@@ -129,8 +129,8 @@ static void ct__all(const ct_call *call, ct__part part, ct_profile_extent *exten
         bool recv = extent->in_place;
         ct__spread(extent, recv ? call->recv_counts : call->send_counts, call->large, part.peers,
                    recv ? call->recv_type : call->send_type, recv ? call->recv_types : call->send_types, part.self);
-        extent->holes = (!recv && ct__has_holes(call->send_counts, call->large, part.peers, call->send_type, call->send_types)) ||
-                        ct__has_holes(call->recv_counts, call->large, part.peers, call->recv_type, call->recv_types);
+        extent->gaps = (!recv && ct__has_gaps(call->send_counts, call->large, part.peers, call->send_type, call->send_types)) ||
+                        ct__has_gaps(call->recv_counts, call->large, part.peers, call->recv_type, call->recv_types);
         extent->size_bytes = ct__mean_block(extent);
         extent->own_bytes = extent->block_bytes;
         return;

@@ -16,7 +16,7 @@ typedef struct {
     uint64_t own_bytes; /* of this rank: its block, its vector, or all its blocks to others and itself */
     bool in_place;
     bool blocks_seen;
-    bool holes; /* alltoall(v, w): the data have gaps */
+    bool gaps; /* alltoall(v, w): the data have gaps */
     uint64_t blocks, empty_blocks, block_bytes, self_bytes, largest_bytes;
     double square_bytes;
 } ct_profile_extent;

@@ -21,7 +21,7 @@ enum { CT_PROFILE_RECORDS = 1 << 12, CT_PROFILE_CLASSES = 1 << 10, CT_PROFILE_ST
     X(size_least)    /* complement, so that zero is the neutral element of a maximum */                                \
     X(size_most)                                                                                                       \
     X(in_place)      /* calls */                                                                                       \
-    X(holes)         /* calls of alltoallv and alltoallw whose data have gaps */                                       \
+    X(gaps)          /* calls of alltoallv and alltoallw whose data have gaps */                                       \
     X(root_zero)     /* calls with root 0 */                                                                           \
     X(root_repeated) /* calls with the root of the call before */                                                      \
     X(blocks)        /* v-variants: counts seen */                                                                     \

@@ -40,7 +40,7 @@ def test_classes_that_are_denser_than_the_calls_need_no_proof() -> None:
     [
         (replace(ONE, collective="alltoall"), "no blocking MPI_Alltoallv"),
         (replace(ONE, form="nonblocking"), "its nonblocking calls are the library's"),
-        (replace(ONE, holes=160), "its calls whose data have gaps are the library's"),
+        (replace(ONE, gaps=160), "its calls whose data have gaps are the library's"),
         (replace(ONE, communicator=Communicator(2, 2, 1)), "no blocking"),
         (replace(ONE, communicator=Communicator(32, 8, 4)), "a job of 4 x 4 can form"),
         (replace(ONE, communicator=Communicator(16, 4, 4, remote_size=4)), "no blocking"),

@@ -53,13 +53,13 @@ def _blocking(profile: Profile) -> Iterator[Calls]:
     for one in profile.calls:
         where = one.communicator
         tunable = one.collective in _COLLECTIVES and one.form == BLOCKING and where.nodes and not where.remote_size
-        if tunable and where.size >= FEWEST_RANKS and not _gaps(one):
+        if tunable and where.size >= FEWEST_RANKS and not _has_gaps(one):
             yield one
 
 
-def _gaps(one: Calls) -> bool:
+def _has_gaps(one: Calls) -> bool:
     """Whether most of the calls have data with gaps, which the rules leave to the library."""
-    return 2 * one.holes > one.rank_calls
+    return 2 * one.gaps > one.rank_calls
 
 
 def _share_not_empty(one: Calls) -> float:
@@ -73,7 +73,7 @@ def _share_not_empty(one: Calls) -> float:
 def _nothing(profile: Profile, whole: Shape, sizes: Sequence[int]) -> str:
     calls = [one for one in profile.calls if one.collective in _COLLECTIVES]
     others = [f"{form} calls" for form in sorted({one.form for one in calls} - {BLOCKING})]
-    others += ["calls whose data have gaps"] if any(map(_gaps, calls)) else []
+    others += ["calls whose data have gaps"] if any(map(_has_gaps, calls)) else []
     besides = f"; its {' and '.join(others)} are the library's" if others else ""
     return (
         f"the profile has no blocking MPI_Alltoallv of {sizes[0]} to {sizes[-1]} B that a job of"

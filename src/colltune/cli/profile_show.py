@@ -87,8 +87,8 @@ def _name(one: Calls) -> str:
         if one.blocks.sparsity > 0.0:
             extra.append(f"{one.blocks.sparsity:.0%} empty")
         extra.append(f"spread {one.blocks.spread:.2g}")
-    if one.holes:
-        extra.append("data with gaps" if one.holes == one.rank_calls else "some data with gaps")
+    if one.gaps:
+        extra.append("data with gaps" if one.gaps == one.rank_calls else "some data with gaps")
     return one.collective + form + (f" [{', '.join(extra)}]" if extra else "")
 
 

@@ -76,7 +76,7 @@ class Calls:
     ``own_bytes`` (what each rank brings to a call), ``time_s``. ``waiting_s`` is the estimated part of ``time_s``
     that was spent waiting for the last rank to arrive, from ``samples`` calls (of one rank each); None where nothing
     was sampled. ``faults``: page faults in a call on a rank, the mean over a sample; first touches are left out.
-    ``holes``: the calls of MPI_Alltoallv and MPI_Alltoallw whose data have gaps.
+    ``gaps``: the calls of MPI_Alltoallv and MPI_Alltoallw whose data have gaps.
     """
 
     communicator: Communicator
@@ -93,7 +93,7 @@ class Calls:
     samples: int = 0
     inits: int = 0
     in_place: int = 0
-    holes: int = 0
+    gaps: int = 0
     root_zero: int = 0
     root_repeated: int = 0
     blocks: CountsPerRank | None = None

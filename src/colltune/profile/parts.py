@@ -144,7 +144,7 @@ def _calls(key: _Key, row: defaultdict[str, int]) -> Calls:
         samples=row["samples"],
         inits=row["inits"],
         in_place=row["in_place"],
-        holes=row["holes"],
+        gaps=row["gaps"],
         root_zero=row["root_zero"],
         root_repeated=row["root_repeated"],
         blocks=blocks if row["blocks"] else None,
