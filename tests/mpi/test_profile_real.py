@@ -181,7 +181,7 @@ def test_how_calls_were_made_is_noted(kit: Kit, tmp_path: Path) -> None:
 def test_calls_whose_data_have_gaps_are_counted(kit: Kit, tmp_path: Path) -> None:
     _, profile = kit.profile([compiled(kit, tmp_path, kit.mpicc, "alltoallv_gaps.c", "-ldl")], tmp_path)
     exchanges = {name: [one for one in profile.calls if one.collective == name] for name in ("alltoallv", "alltoallw")}
-    # A hundred calls of each kind on four ranks: one in which the second rank alone has gaps, and one in which all have.
+    # A hundred calls of each kind on four ranks: in one the second rank alone has gaps, in one all of them have.
     assert sum(one.gaps for one in exchanges["alltoallv"]) == 100
     assert [one.gaps for one in exchanges["alltoallw"]] == [one.rank_calls for one in exchanges["alltoallw"]] == [400]
 
