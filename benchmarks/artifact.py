@@ -107,9 +107,9 @@ ROWS = {
     "FFT with blocks of 1 KiB, 4 x 2 namespaces, ten runs of 30 s by `run --auto` and nothing else": (
         "takes eleven minutes: its command is there"
     ),
-    (
-        "the same, every link slowed from 1 Gbit/s to 50 Mbit/s, where its rule is bad: three runs of each in turn"
-    ): "takes a quarter of an hour: its command is there",
+    "the same, every link slowed from 1 Gbit/s to 50 Mbit/s, where its rule is bad: three runs of each in turn": (
+        "takes a quarter of an hour: its command is there"
+    ),
     (
         "five programs under MPICH 5.0.2, 4 x 2 and 8 x 1 namespaces: FFTW's test, MP-sort, Dedalus, mpi4py-fft, "
         "hypre's test driver"

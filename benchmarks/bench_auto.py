@@ -18,11 +18,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
-import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -104,20 +101,10 @@ def tried(one: Application, program: str, options: argparse.Namespace) -> Found:
         for way in order.sample(list(ways), len(ways)):
             kept[way].append(ways[way]())
     found.judge()
-    if options.slow:
-        slow_links(options.slow)
+    if options.slow and one.cluster is not None:
+        one.cluster.set_rate(options.slow)
         found.slowed = [{way: run() for way, run in ways.items()} for _ in range(3)]
     return found
-
-
-def slow_links(rate: str) -> None:
-    """Every link of the cluster that this process has, in both directions."""
-    names = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout.split()
-    for name in (one for one in names if one.startswith(f"ct{os.getpid()}")):
-        found = subprocess.run(["tc", "-n", name, "qdisc", "show"], capture_output=True, text=True, check=True).stdout
-        for device in re.findall(r"qdisc tbf \S+ dev (\S+) root", found):
-            words = ["tc", "-n", name, "qdisc", "change", "dev", device, "root", "tbf"]
-            subprocess.run([*words, "rate", rate, "burst", "16kb", "limit", "4mb"], check=True)
 
 
 def by_auto(one: Application, memory: Path, lines: list[str]) -> float:

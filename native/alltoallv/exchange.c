@@ -28,13 +28,7 @@ int ct_side_set(ct_side *side, void *base, const void *counts, const void *displ
     CT_TRY(PMPI_Type_size_x(type, &bytes));
     *side = (ct_side){.base = base, .type = type, .counts = counts, .displacements = displacements, .wide = wide,
                       .stride = extent, .type_bytes = bytes};
-    CT_TRY(ct__is_plain(type, bytes, lower, extent, &side->plain));
-    if (side->plain)
-        return MPI_SUCCESS;
-    bool dense;
-    CT_TRY(ct_type_is_dense(type, &dense));
-    side->gaps = !dense;
-    return MPI_SUCCESS;
+    return ct__is_plain(type, bytes, lower, extent, &side->plain);
 }
 
 static int ct__measure_each(ct_side *side, int size)
@@ -48,9 +42,6 @@ static int ct__measure_each(ct_side *side, int size)
             continue;
         CT_TRY(PMPI_Type_size_x(side->types[peer], &bytes));
         side->each_bytes[peer] = bytes * ct_side_count(side, peer);
-        bool dense;
-        CT_TRY(ct_type_is_dense(side->types[peer], &dense));
-        side->gaps = side->gaps || !dense;
     }
     return MPI_SUCCESS;
 }
@@ -206,11 +197,25 @@ static ct_statistic ct__side_statistic(const ct_side *side, int size)
     return (ct_statistic){.bytes = count * side->type_bytes, .idle = side->type_bytes ? empty : size};
 }
 
+/* Whether a block that is not empty may have gaps. */
+static bool ct__has_gaps(const ct_side *side, int size)
+{
+    for (int peer = 0; !side->plain && peer < size; peer++) {
+        if (ct_side_count(side, peer) == 0)
+            continue;
+        if (!ct_type_is_dense(ct_side_type(side, peer)))
+            return true;
+        if (side->types == NULL)
+            return false;
+    }
+    return false;
+}
+
 ct_statistic ct_exchange_statistic(const ct_exchange *x, int rank, int size)
 {
     ct_statistic sent = ct__side_statistic(&x->send, size), received = ct__side_statistic(&x->receive, size);
     int64_t own = ct_side_bytes(&x->send, rank);
     int64_t busier = sent.bytes > received.bytes ? sent.bytes : received.bytes;
-    bool gaps = (x->send.gaps && sent.bytes > 0) || (x->receive.gaps && received.bytes > 0);
+    bool gaps = (sent.bytes > 0 && ct__has_gaps(&x->send, size)) || (received.bytes > 0 && ct__has_gaps(&x->receive, size));
     return (ct_statistic){.bytes = (busier - own) | (gaps ? CT_GAPS : 0), .idle = sent.idle + received.idle - (own == 0 ? 2 : 0)};
 }

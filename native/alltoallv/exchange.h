@@ -35,7 +35,6 @@ typedef struct {
     const void *counts, *displacements;
     bool wide;         /* counts are MPI_Count and displacements MPI_Aint; else both are int */
     bool plain;        /* packing a block is copying its bytes */
-    bool gaps;        /* a block that is not empty may have gaps */
     MPI_Aint stride;   /* bytes of one unit of displacement: the extent, or 1 in MPI_Alltoallw */
     int64_t type_bytes; /* of one element without its gaps */
 } ct_side;

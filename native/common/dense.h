@@ -5,8 +5,8 @@
 #include <mpi.h>
 #include <stdbool.h>
 
-/* Whether elements of `type` lie one after another without gaps; in which order inside one does not matter. */
-static inline int ct_type_is_dense(MPI_Datatype type, bool *dense)
+/* Whether elements of `type` are known to lie one after another without gaps; in which order inside one does not matter. */
+static inline bool ct_type_is_dense(MPI_Datatype type)
 {
     MPI_Aint lower, extent, span;
     MPI_Count bytes;
@@ -19,8 +19,7 @@ static inline int ct_type_is_dense(MPI_Datatype type, bool *dense)
     if (code == MPI_SUCCESS)
         code = PMPI_Type_get_true_extent(type, &lower, &span);
 #endif
-    *dense = code == MPI_SUCCESS && extent == bytes && span == bytes;
-    return code;
+    return code == MPI_SUCCESS && extent == bytes && span == bytes;
 }
 
 #endif

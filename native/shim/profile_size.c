@@ -48,12 +48,13 @@ static void ct__spread(ct_profile_extent *extent, const void *counts, bool large
 static bool ct__has_gaps(const void *counts, bool large, int n, MPI_Datatype type, const MPI_Datatype *types)
 {
     for (int i = 0; counts != NULL && i < n; i++) {
-        bool dense = true;
         MPI_Datatype one = types == NULL ? type : types[i];
         if (ct__count_at(counts, large, i) == 0 || one == MPI_DATATYPE_NULL)
             continue;
-        if (ct_type_is_dense(one, &dense) != MPI_SUCCESS || types == NULL || !dense)
-            return !dense;
+        if (!ct_type_is_dense(one))
+            return true;
+        if (types == NULL)
+            return false;
     }
     return false;
 }

@@ -66,11 +66,13 @@ class NamespaceCluster:
     """Nodes that are up. ``hosts``: their names, the first of which is where a job's script would run.
 
     ``environment``: what a process needs for MPICH or Open MPI to start ranks on these nodes, over their links.
+    ``prefix``: of the names of their network namespaces.
     """
 
     directory: Path
     hosts: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
+    prefix: str = ""
 
     def inside(self, *command: str, node: str | None = None) -> list[str]:
         """``command`` as it is run on ``node``, the first one by default."""
@@ -82,6 +84,11 @@ class NamespaceCluster:
         path = self.directory / f"hosts-{nodes or len(self.hosts)}x{ppn}"
         path.write_text("".join(f"{host}:{ppn}\n" for host in self.hosts[:nodes]))
         return path
+
+    def set_rate(self, rate: str, burst: str = "16kb") -> None:
+        """Gives every link another rate, as one that turned bad."""
+        for number in range(len(self.hosts)):
+            _limit("change", self.prefix, number, (rate, burst))
 
     def sent_bytes(self, node: str) -> int:
         """What ``node`` has sent over its link."""
@@ -140,8 +147,9 @@ def namespace_cluster(
             _TURN.write_text("1")
         environment["LD_PRELOAD"] = str(_compiled(_REALTIME, directory))
     with ExitStack() as stack:
-        _wire(stack, directory, names, addresses, f"ct{os.getpid()}{directory.stat().st_ino % 1000}", (rate, burst))
-        yield NamespaceCluster(directory, names, environment)
+        prefix = f"ct{os.getpid()}{directory.stat().st_ino % 1000}"
+        _wire(stack, directory, names, addresses, prefix, (rate, burst))
+        yield NamespaceCluster(directory, names, environment, prefix)
 
 
 def _wire(
@@ -164,8 +172,7 @@ def _wire(
         _run(f"ip -n {node} addr add {address}/24 dev eth0")
         for device in ("lo", "eth0"):
             _run(f"ip -n {node} link set {device} up")
-        for where, device in ((node, "eth0"), (switch, port)):
-            _run(f"tc -n {where} qdisc add dev {device} root tbf rate {shape[0]} burst {shape[1]} limit 4mb")
+        _limit("add", prefix, number, shape)
         script = _HOLDER.format(name=name, directory=directory)
         holder = subprocess.Popen(
             ["ip", "netns", "exec", node, "unshare", "--uts", "--ipc", "--mount", "sh", "-c", script],
@@ -175,6 +182,12 @@ def _wire(
         stack.callback(_stop, holder)
     for name in names:
         _wait_for(lambda name=name: (directory / f"{name}.pid").exists(), name)
+
+
+def _limit(verb: str, prefix: str, number: int, shape: tuple[str, str]) -> None:
+    """Both directions of a node's link."""
+    for where, device in ((f"{prefix}n{number}", "eth0"), (f"{prefix}s", f"p{number}")):
+        _run(f"tc -n {where} qdisc {verb} dev {device} root tbf rate {shape[0]} burst {shape[1]} limit 4mb")
 
 
 def _namespace(stack: ExitStack, name: str) -> None:

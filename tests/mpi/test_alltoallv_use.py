@@ -14,7 +14,7 @@ from colltune.alltoallv.setting import Setting
 from colltune.core.errors import InputError
 from colltune.mpi.installation import Installation
 
-_APPLICATION = Path(__file__).parents[1] / "native" / "alltoallv_application.c"
+_NATIVE = Path(__file__).parents[1] / "native"
 
 
 def table(path: Path, *rules: tuple[int, int, str, int], first_call: int = FIRST_CALL) -> Path:
@@ -26,12 +26,16 @@ def table(path: Path, *rules: tuple[int, int, str, int], first_call: int = FIRST
     return path
 
 
+def compiled(mpi: Installation, source: str, place: Path) -> Path:
+    program = place / "program"
+    flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run([str(mpi.mpicc), *flags, str(_NATIVE / source), "-ldl", "-o", str(program)], check=True)
+    return program
+
+
 @pytest.fixture(scope="module")
 def application(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    program = tmp_path_factory.mktemp("application") / "application"
-    flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror"]
-    subprocess.run([str(mpi.mpicc), *flags, str(_APPLICATION), "-ldl", "-o", str(program)], check=True)
-    return program
+    return compiled(mpi, "alltoallv_application.c", tmp_path_factory.mktemp("application"))
 
 
 def ran(mpi: Installation, program: Path, where: Path, ranks: int) -> tuple[str, list[int]]:
@@ -57,16 +61,13 @@ def test_a_program_gets_its_algorithms_from_the_table_alike_on_all_ranks(
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize(
-    "algorithm", ["parata", "linear"]
-)  # one that carries what the ranks agree on, and one that does not
-def test_calls_whose_data_have_gaps_are_the_librarys(mpi: Installation, tmp_path: Path, algorithm: str) -> None:
-    program = tmp_path / "gaps"
-    source = Path(__file__).parents[1] / "native" / "alltoallv_gaps.c"
-    subprocess.run(
-        [str(mpi.mpicc), "-std=c11", "-O2", "-Wall", "-Werror", str(source), "-ldl", "-o", str(program)], check=True
-    )
-    rules = table(tmp_path / "table.rules", (0, 99999, algorithm, 2 if algorithm == "parata" else 0))
+@pytest.mark.parametrize(("algorithm", "radix"), [("parata", 2), ("linear", 0)])
+def test_calls_whose_data_have_gaps_are_the_librarys(
+    mpi: Installation, tmp_path: Path, algorithm: str, radix: int
+) -> None:
+    """By an algorithm that carries what the ranks agree on, and by one that does not."""
+    program = compiled(mpi, "alltoallv_gaps.c", tmp_path)
+    rules = table(tmp_path / "table.rules", (0, 99999, algorithm, radix))
     arguments, variables = with_alltoallv([str(mpi.mpiexec), "-n", "4", str(program)], rules, dict(os.environ))
     done = subprocess.run(arguments, env=variables, capture_output=True, text=True, timeout=250, check=False)
     # Numbers, a type without gaps, gaps at one rank alone, gaps everywhere in MPI_Alltoallw, numbers again.

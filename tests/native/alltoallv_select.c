@@ -25,7 +25,8 @@ int find_choice(const ct_table *table, int64_t bytes, int64_t idle, int size)
 /* Of a rank with these counts, in bytes. */
 void statistic_of(const int *sent, const int *received, int rank, int size, int64_t found[2])
 {
-    ct_exchange x = {.send = {.counts = sent, .type_bytes = 1}, .receive = {.counts = received, .type_bytes = 1}};
+    ct_exchange x = {.send = {.counts = sent, .type_bytes = 1, .plain = true},
+                     .receive = {.counts = received, .type_bytes = 1, .plain = true}};
     ct_statistic statistic = ct_exchange_statistic(&x, rank, size);
     found[0] = statistic.bytes, found[1] = statistic.idle;
 }

@@ -56,7 +56,7 @@ class AgentProcess:
         """Takes what the job has said, or says within this time."""
         waiting = select.poll()
         waiting.register(self._output, select.POLLIN)
-        if not waiting.poll(1e3 * max(timeout_s, 0.0)):
+        if not waiting.poll(1e3 * timeout_s):
             return
         said = os.read(self._output, _UNHEARD_BYTES)
         self._silent = not said
