@@ -30,10 +30,17 @@ def test_ranks_get_the_tuning_and_what_is_told_besides(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("mpi", "words"), [("mpich", []), ("openmpi", ["-x", "TUNED_FILE", "-x", "MORE"])])
-def test_open_mpi_is_told_what_to_hand_on(mpi: str, words: list[str], tmp_path: Path) -> None:
-    force = in_force(mpi, {}, tmp_path).telling({"MORE": "1"})
-    assert force.command(["mpiexec", "-n", "4", "./app"]) == ["mpiexec", *words, "-n", "4", "./app"]
-    assert force.command(["./app"]) == ["./app"]
+def test_open_mpi_is_told_what_to_hand_on(
+    mpi: str, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the mpiexec of PATH; where it has none, as on a machine without an MPI, by that beside the running Python."""
+    mpiexec = tmp_path / "mpiexec"
+    mpiexec.touch(mode=0o755)
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    for path, program in ((str(tmp_path), "mpiexec"), ("/nowhere", str(mpiexec))):
+        force = in_force(mpi, {"PATH": path}, tmp_path).telling({"MORE": "1"})
+        assert force.command(["mpiexec", "-n", "4", "./app"]) == [program, *words, "-n", "4", "./app"]
+        assert force.command(["./app"]) == ["./app"]
 
 
 def test_a_file_of_open_mpi_on_another_count_of_nodes_is_an_obstacle(tmp_path: Path) -> None:
