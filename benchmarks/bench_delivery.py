@@ -1,16 +1,19 @@
 """What a whole campaign delivers, its proof included: captured headroom and harm, on recorded and simulated tables.
 
-    python benchmarks/bench_delivery.py [--tables NAME ...] [--seeds N] [--budgets 60 300] [--noise 0.05 0.15]
+    python benchmarks/bench_delivery.py [--tables NAME ...] [--seeds N] [--budgets 60 300] [--noise 0.05 0.15 modes]
 
 Writes bench/delivery.json and prints it. Each campaign is `session.tune` on a machine that replays a table: a launch
 takes 5 s, in each one every time is off by a factor of its own (5%; 15% for ``_noisy``), and all follow a drift (5%);
-the noise of repetitions is as recorded. Our own computing is charged, in seconds of the processor, where it does not
-lie beside a measurement; ``thinking_share`` is the mean of its share of the time.
+the noise of repetitions is as recorded. For ``_modes``, with four seeds at most, launches and rounds of ten calls have
+the structure that was measured on a cluster (`colltune.measure.launch_effects`) in place of that factor. Our own
+computing is charged, in seconds of the processor, where it does not lie beside a measurement; ``thinking_share`` is the
+mean of its share of the time.
 ``captured_5m``: the median over tables of the median over seeds of log(default / tuned) over log(default / best),
 summed over every scenario of the table by its weight; ``harmed_share`` and ``harm_worst`` are the greatest of all
-campaigns, ``overrun_worst`` too. ``false_region_share``: of the regions of truly equal algorithms, what was kept;
-``kept_bimodal_per_100``: of regions that are truly 1.25 times as fast, where every algorithm is 1.38 times as slow in
-half of the launches, those that were kept. Needs no MPI.
+campaigns, ``overrun_worst`` too, and ``harmed_modes`` of those with modes. ``decided_share``: of the scenarios, those
+that have a rule; ``rules_per_decided``: how many rules there are for each of them. ``false_region_share``: of the
+regions of truly equal algorithms, what was kept; ``kept_bimodal_per_100``: of regions that are truly 1.25 times as
+fast, where every algorithm is 1.38 times as slow in half of the launches, those that were kept. Needs no MPI.
 """
 
 from __future__ import annotations
@@ -32,34 +35,37 @@ from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
 from colltune.measure.drawn import Noise, SimulatedSource
+from colltune.measure.launch_effects import AS_MEASURED, NO_EFFECTS
 from colltune.prove.audit.audit import Audit
 from colltune.prove.audit.claims import claims_of
 from colltune.research.delivery import by_cluster, deliver
 from colltune.store.dataset import load_grids
 
 DATA = Path(__file__).parent / "data"
-NOISY = 0.1
+NOISY, MODES, MODES_SEEDS = 0.1, "modes", 4
 TABLES = ("pico_lumi", "pico_leonardo", "simulated_fattree", "simulated_dragonfly_64x16")
 ENVIRONMENT = Environment("simulated", "0", "0" * 64, "simulated", 2, 2, "single")
 CANDIDATE = Choice("candidate")
 
 
-def campaigns(tables: Iterable[str], budget_s: float, seeds: int, noise: float) -> dict[str, list[dict[str, float]]]:
+def campaigns(tables: Iterable[str], budget_s: float, seeds: int, noise: str) -> dict[str, list[dict[str, float]]]:
     """By table, what each seed delivered."""
+    effects, launch_sd = (AS_MEASURED, 0.0) if noise == MODES else (NO_EFFECTS, float(noise))
     found: dict[str, list[dict[str, float]]] = {}
     for name in tables:
         (path,) = (path for path in DATA.iterdir() if path.name.split(".")[0] == name)
         for table, grids in by_cluster(load_grids([path])).items():
             for seed in range(seeds):
-                one = deliver(table, grids, budget_s, seed, launch_sd=noise, charged=True)
+                one = deliver(table, grids, budget_s, seed, launch_sd=launch_sd, charged=True, effects=effects)
                 figures = {
                     "captured": one.captured, "harmed": one.harmed, "worst": one.worst,
                     "overrun": one.overrun, "thinking_s": one.thinking_s, "thinking_share": one.thinking_share,
+                    "rules": one.rules, "decided": one.decided, "scenarios": one.scenarios,
                 }  # fmt: skip
                 found.setdefault(name, []).append(figures)
                 print(
                     name,
-                    f"{budget_s:.0f} s, {noise:.0%}, seed {seed}:",
+                    f"{budget_s:.0f} s, {noise}, seed {seed}:",
                     {k: round(v, 3) for k, v in figures.items()},
                     flush=True,
                 )
@@ -116,17 +122,25 @@ def main() -> None:
     parser.add_argument("--tables", nargs="*", default=list(TABLES))
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--budgets", nargs="*", type=float, default=[60.0, 300.0])
-    parser.add_argument("--noise", nargs="*", type=float, default=[0.05, 0.15])
+    parser.add_argument("--noise", nargs="*", default=["0.05", "0.15", MODES])
     asked = parser.parse_args()
     every: list[dict[str, float]] = []
     figures: dict[str, float] = {"seeds": asked.seeds, "tables": len(asked.tables)}
-    for budget_s, noise in product(asked.budgets, asked.noise):
-        found = campaigns(asked.tables, budget_s, asked.seeds, noise)
+    for noise, budget_s in product(asked.noise, asked.budgets):
+        seeds = min(asked.seeds, MODES_SEEDS) if noise == MODES else asked.seeds
+        found = campaigns(asked.tables, budget_s, seeds, noise)
         each = {name: median(one["captured"] for one in runs) for name, runs in found.items()}
-        named = f"captured_{budget_s / 60.0:g}m{'_noisy' if noise > NOISY else ''}"
+        kind = "_modes" if noise == MODES else "_noisy" if float(noise) > NOISY else ""
+        named = f"captured_{budget_s / 60.0:g}m{kind}"
         figures[named] = round(median(each.values()), 3)
         figures |= {f"{named}_{name}": round(value, 3) for name, value in each.items()}
-        every += [one for runs in found.values() for one in runs]
+        runs = [one for some in found.values() for one in some]
+        rules, decided, scenarios = (sum(one[of] for one in runs) for of in ("rules", "decided", "scenarios"))
+        figures[named.replace("captured", "rules_per_decided")] = round(rules / max(decided, 1.0), 3)
+        figures[named.replace("captured", "decided_share")] = round(decided / scenarios, 3)
+        if noise == MODES:
+            figures["harmed_modes"] = max(figures.get("harmed_modes", 0.0), *(round(one["harmed"], 4) for one in runs))
+        every += runs
     if every:
         figures |= {
             "harmed_share": round(max(one["harmed"] for one in every), 4),

@@ -3,7 +3,8 @@
 Writes bench/gate.json and prints it. Needs no MPI. A trial is a region of 12 scenarios; a file has 24 of them, and the
 campaign expected 5% more of each than there is, give or take 5%. Times have heavy tails, drift, and launches of which
 some are 1.38 times slower; in rows that end in ``_modes`` each algorithm, for itself, is 1.38 times as slow in half of
-its launches. Rows:
+its launches; in rows that end in ``_launches`` launches and rounds of calls have the structure that was measured on a
+cluster (`colltune.measure.launch_effects`), beside heavy tails and drift. Rows:
 
 ``equal``: no region gains anything on average. ``threshold``: every scenario gains 1.03, which is not enough.
 ``half``: every second region gains 1.25, the others nothing, so that less evidence is asked of each.
@@ -41,12 +42,14 @@ from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
 from colltune.measure.drawn import Noise, SimulatedSource
+from colltune.measure.launch_effects import AS_MEASURED
 from colltune.prove.audit.audit import EFFORT, Audit
 from colltune.prove.audit.claims import Claim
 from colltune.prove.audit.harm import HARMED_SHARE, SLOWER
 
 ENVIRONMENT = Environment("mpich", "5.0.2", "0" * 64, "simulated", 8, 2, "single")
 NOISE, MODES = Noise(), Noise(own_mode=1.38)
+LAUNCHES = Noise(launch_mode=1.0, own_mode=1.0, effects=AS_MEASURED)
 NAMES = ("allgather", "allreduce", "alltoall", "bcast", "reduce", "reduce_scatter")
 # Regions of a collective in a file, and what a region spans.
 BANDS, NODES, SIZES = 4, (2, 4, 8), 4
@@ -169,7 +172,7 @@ def figures_of(name: str, counts: Mapping[str, int]) -> dict[str, float]:
 
 def main(regions: int = 10_000) -> None:
     figures: dict[str, float] = {}
-    for mode, (suffix, noise) in enumerate((("", NOISE), ("_modes", MODES))):
+    for mode, (suffix, noise) in enumerate((("", NOISE), ("_modes", MODES), ("_launches", LAUNCHES))):
         for place, (name, row) in enumerate(ROWS.items()):
             seeds = count(10_000_000 * mode + 1_000_000 * place)
             files = math.ceil(row.part * regions / REGIONS)

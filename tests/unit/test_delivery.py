@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from colltune.measure.launch_effects import AS_MEASURED, NO_EFFECTS
 from colltune.research.delivery import by_cluster, deliver
 from colltune.store.dataset import load_grids
 from colltune.store.grid import Grid
@@ -26,6 +27,15 @@ def test_a_campaign_captures_most_of_the_headroom_and_harms_nothing(lumi: list[G
     assert found.worst <= 1.10
     assert found.overrun <= 1.1
     assert found.kept > 0
+    assert found.rules > 0
+    assert 0 < found.decided < found.scenarios
+
+
+def test_with_the_launches_of_a_cluster_nothing_is_harmed(lumi: list[Grid]) -> None:
+    calm, moved = (deliver("lumi", lumi, 120.0, 1, launch_sd=0.0, effects=one) for one in (NO_EFFECTS, AS_MEASURED))
+    assert moved.captured > 0.3
+    assert moved.captured != calm.captured
+    assert moved.harmed == calm.harmed == 0.0
 
 
 def test_without_a_launch_that_fits_nothing_is_captured_and_nothing_harmed(lumi: list[Grid]) -> None:

@@ -10,7 +10,7 @@ import pytest
 BENCH = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "bench_gate.py"))
 
 
-@pytest.mark.parametrize("noise", ["NOISE", "MODES"])
+@pytest.mark.parametrize("noise", ["NOISE", "MODES", "LAUNCHES"])
 @pytest.mark.parametrize("row", ["equal", "threshold"])
 def test_of_regions_without_a_gain_none_is_kept(row: str, noise: str) -> None:
     counts = BENCH["judge_file"](BENCH["ROWS"][row], BENCH[noise], seed=1)

@@ -11,6 +11,7 @@ from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
+from colltune.measure.launch_effects import LaunchEffects
 from colltune.measure.replay import MeasuringCost, ReplaySource, TimeDrift
 from colltune.store.grid import Grid
 
@@ -123,3 +124,38 @@ def test_a_closed_source_says_so() -> None:
     replay.close()
     with pytest.raises(MeasurementError, match="closed"):
         list(replay.measure([Point(SMALL, (RING,))], Effort()))
+
+
+def logs(effects: LaunchEffects, launch: int, points: list[Point]) -> list[list[float]]:
+    """By point and choice, the logarithm of what the effects of a launch make of a time, at the first and last call."""
+    moved = ReplaySource(GRID, GRID.environment, 1, COST, launch, effects=effects)
+    plain = ReplaySource(GRID, GRID.environment, 1, COST, launch)
+    answers = zip(moved.measure(points, Effort()), plain.measure(points, Effort()), strict=True)
+    pairs = [pair for (_, some), (_, others) in answers for pair in zip(some, others, strict=True)]
+    return [np.log(np.divide(a.times_s, b.times_s))[[0, -1]].tolist() for a, b in pairs]
+
+
+def test_the_effects_of_a_launch_are_of_all_choices_of_an_algorithm_and_of_a_pair() -> None:
+    points = [Point(SMALL, (RING, TREE)), Point(LARGE, (RING,))]
+    for effects, alike in (
+        (LaunchEffects(together=0.3), [True, True]),
+        (LaunchEffects(algorithm=0.3), [False, True]),
+        (LaunchEffects(pair=0.3), [False, False]),
+    ):
+        found = np.array([logs(effects, launch, points) for launch in range(1, 200)])
+        np.testing.assert_allclose(found[:, :, 0], found[:, :, 1])  # a launch is the same to its end
+        np.testing.assert_allclose(found[:, :, 0].std(axis=0), 0.3, rtol=0.2)
+        ring, *others = found[:, :, 0].T
+        assert [bool(np.allclose(ring, other)) for other in others] == alike
+    assert logs(LaunchEffects(pair=0.3), 7, points) == logs(LaunchEffects(pair=0.3), 7, points)
+
+
+def test_rounds_of_ten_calls_share_what_a_moment_does() -> None:
+    point = Point(SMALL, (RING, TREE))
+    for effects, alike in ((LaunchEffects(round_together=0.1), True), (LaunchEffects(round_own=0.1), False)):
+        found = np.array([logs(effects, launch, [point] * 2) for launch in range(1, 200)])
+        rounds = found.transpose(1, 2, 0).reshape(8, -1)  # point and choice, first round and last
+        np.testing.assert_allclose(rounds.std(axis=1), 0.1, rtol=0.25)
+        assert np.allclose(rounds[:2], rounds[2:4]) is alike
+        apart = np.abs(np.corrcoef(np.concatenate([rounds[:2], rounds[4:6]])) - np.eye(4))
+        assert apart.max() < 0.25  # the rounds of a point, and the next point's, are independent

@@ -22,6 +22,7 @@ from colltune.core.space import Point, Space
 from colltune.core.topology import Topology
 from colltune.measure.answers import Answered
 from colltune.measure.contract import Effort
+from colltune.measure.launch_effects import NO_EFFECTS, LaunchEffects
 from colltune.measure.replay import MeasuringCost, Pair, ReplaySource, TimeDrift
 from colltune.schedule.topology_files import load_topology
 from colltune.store.grid import Floats, Grid
@@ -36,11 +37,11 @@ class RecordedBench(WithoutMpi):
 
     A launch takes ``launch_s`` to start. In each one, a choice at a scenario is slower or faster throughout by a
     lognormal factor of its own, with the standard deviation ``launch_sd`` of its logarithm, and all times follow
-    ``drift``. ``cost``: of a measurement, where the table does not say it. A candidate is compared with the library's
-    default as it was recorded, or with what ``default`` says; scenarios of which that was not recorded cannot be tuned.
-    ``machine``: its name; else the names of its tables. ``thinking``: charges the clock with our own computing;
-    then the next point is asked for while one is measured, as with a real job. Raises InputError where nothing can be
-    tuned.
+    ``drift`` and ``effects``. ``cost``: of a measurement, where the table does not say it. A candidate is compared with
+    the library's default as it was recorded, or with what ``default`` says; scenarios of which that was not recorded
+    cannot be tuned. ``machine``: its name; else the names of its tables. ``thinking``: charges the clock with our own
+    computing; then the next point is asked for while one is measured, as with a real job. Raises InputError where
+    nothing can be tuned.
     """
 
     start_text: ClassVar[str] = "replaying recorded times"
@@ -52,6 +53,7 @@ class RecordedBench(WithoutMpi):
     default: Callable[[Scenario], Choice] | None = None
     machine: str = ""
     thinking: Thinking | None = None
+    effects: LaunchEffects = NO_EFFECTS
     _launches: list[ReplaySource] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -118,7 +120,16 @@ class RecordedBench(WithoutMpi):
         number = len(self._launches)
         tables = _Tables(self._tables)
         launch = _Launch(
-            tables, self.environment, seed, self.cost, number, self.launch_sd, self.launch_s, self.now_s, self.drift
+            tables,
+            self.environment,
+            seed,
+            self.cost,
+            number,
+            self.launch_sd,
+            self.launch_s,
+            self.now_s,
+            self.drift,
+            self.effects,
         )
         launch.ahead, launch.thinking = self.thinking is not None, self.thinking
         on_event("launch", {"number": number})

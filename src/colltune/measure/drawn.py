@@ -4,12 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from colltune.core.choice import Choice
 from colltune.core.sample import Environment, Status
 from colltune.core.scenario import Scenario
 from colltune.measure.answers import Answered, AnsweringSource
 from colltune.measure.contract import Effort
+from colltune.measure.launch_effects import NO_EFFECTS, LaunchEffects
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,7 @@ class Noise:
     the step that the machine's speed takes from one point to the next, alike for all choices; ``unevenness``: of
     what hits the choices of a point differently. Two modes between launches: in half of the launches everything is
     ``launch_mode`` times as slow; and of every (scenario, choice), for itself, ``own_share`` of the launches are
-    ``own_mode`` times as slow.
+    ``own_mode`` times as slow. ``effects``: what else launches and moments do.
     """
 
     spread: float = 0.08
@@ -32,6 +34,7 @@ class Noise:
     launch_mode: float = 1.38
     own_mode: float = 1.08
     own_share: float = 0.5
+    effects: LaunchEffects = NO_EFFECTS
 
 
 QUIET = Noise(0.01, 0.0, 1.5, 0.0, 0.0, 1.0, 1.0, 0.0)
@@ -55,7 +58,7 @@ class SimulatedSource(AnsweringSource):
     ) -> None:
         super().__init__(environment, launch, clock=clock)
         self._truth = truth
-        self._noise = noise
+        self._noise, self._seed = noise, seed
         self._random = np.random.default_rng([seed, launch])
         self._modes: dict[tuple[Scenario, Choice], float] = {}
         self._draw_launch()
@@ -76,7 +79,9 @@ class SimulatedSource(AnsweringSource):
         if isinstance(truth, Status):
             return Answered(truth, (), 0.0)
         count = min(repetitions or effort.fewest, effort.fewest)
-        times_s = self._times_s(truth * self._mode(scenario, choice), count)
+        key, effects = (self._seed, self._launch, self.launches), self._noise.effects
+        truth *= effects.of_launch(scenario, choice, key) * self._mode(scenario, choice)
+        times_s = self._times_s(truth * effects.of_calls(choice, count, (*key, self._group)))
         return Answered(Status.OK, times_s, sum(times_s))
 
     def _mode(self, scenario: Scenario, choice: Choice) -> float:
@@ -85,9 +90,10 @@ class SimulatedSource(AnsweringSource):
             self._modes[pair] = self._noise.own_mode if self._random.random() < self._noise.own_share else 1.0
         return self._modes[pair]
 
-    def _times_s(self, middle_s: float, count: int) -> tuple[float, ...]:
-        noise = self._noise
-        middle_s *= self._speed * float(np.exp(self._random.normal(0.0, noise.unevenness)))
+    def _times_s(self, middle_s: NDArray[np.float64]) -> tuple[float, ...]:
+        """``middle_s``: of each call, but for what all calls of the moment share."""
+        noise, count = self._noise, len(middle_s)
+        middle_s = middle_s * self._speed * float(np.exp(self._random.normal(0.0, noise.unevenness)))
         times = middle_s * np.exp(self._random.normal(0.0, noise.spread, count))
         slow = self._random.random(count) < noise.tail_share
         times[slow] *= 1.0 + self._random.pareto(noise.tail_index, int(slow.sum()))

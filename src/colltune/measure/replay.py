@@ -17,6 +17,7 @@ from colltune.core.sample import Environment, Status
 from colltune.core.scenario import Scenario
 from colltune.measure.answers import Answered, AnsweringSource
 from colltune.measure.contract import Effort
+from colltune.measure.launch_effects import NO_EFFECTS, LaunchEffects
 
 Floats = NDArray[np.float64]
 Pair = tuple[Scenario, Choice]
@@ -102,7 +103,7 @@ class ReplaySource(AnsweringSource):
     There are as many as the point asks for, and no more than ``cost.repetitions`` and the effort's most. ``seed`` and
     ``launch`` fix them all, whatever was measured before. In each launch a choice at a scenario is slower or faster
     throughout, by a lognormal factor of its own: ``launch_sd`` is the standard deviation of its logarithm.
-    ``drift``: what befalls all of them alike as time goes by.
+    ``effects``: what else launches and moments do. ``drift``: what befalls all alike as time goes by.
     A pair that the table does not hold is ``inapplicable``: nothing is known of it, and no time is invented.
     ``start_s``, ``clock``: see AnsweringSource.
     """
@@ -118,9 +119,10 @@ class ReplaySource(AnsweringSource):
         start_s: float = 0.0,
         clock: Callable[[], float] | None = None,
         drift: TimeDrift = TimeDrift(),
+        effects: LaunchEffects = NO_EFFECTS,
     ) -> None:
         super().__init__(environment, launch, start_s, clock)
-        self._drift = drift
+        self._drift, self._effects = drift, effects
         self._table, self._seed, self._cost, self._launch_sd = table, seed, cost or MeasuringCost(), launch_sd
         self._looks: Counter[Pair] = Counter()
 
@@ -133,7 +135,10 @@ class ReplaySource(AnsweringSource):
         key = (self._seed, *place, self._looks[scenario, choice], *((self._launch,) if self._launch else ()))
         self._looks[scenario, choice] += 1
         factor = self._factor(place) * self._drift.factor(self._clock())
-        times_s = self._table.repetitions(scenario, choice, count, key) * factor
+        launch = (self._seed, self._launch, self.launches)
+        factor *= self._effects.of_launch(scenario, choice, launch)
+        factors = factor * self._effects.of_calls(choice, count, (*launch, self._group))
+        times_s = self._table.repetitions(scenario, choice, count, key) * factors
         cost_s = self._cost.on(self._table, scenario, choice, count)
         return Answered(Status.OK, tuple(times_s.tolist()), cost_s)
 

@@ -18,6 +18,7 @@ from colltune.core.proven import Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import Scenario
 from colltune.core.space import weight_of
+from colltune.measure.launch_effects import NO_EFFECTS, LaunchEffects
 from colltune.measure.replay import TimeDrift
 from colltune.prove.audit.harm import SLOWER
 from colltune.session.tuning.options import Listener, TuneOptions, TuneResult
@@ -35,6 +36,7 @@ class Delivery:
     """One campaign. ``harmed``: the share of the weighted scenarios that are slower by more than 3%; ``worst``: the
     greatest time over the default's. ``total_s``: on the replay's clock; ``thinking_s``: what we computed, in seconds
     of the processor; ``thinking_share``: of ``total_s``, the part of it that lay beside no measurement and was charged.
+    ``rules``: those that depart from the default; ``decided``: how many of the ``scenarios`` of the table have one.
     """
 
     table: str
@@ -49,6 +51,8 @@ class Delivery:
     kept: int
     rules: int
     thinking_share: float = 0.0
+    decided: int = 0
+    scenarios: int = 0
 
     @property
     def overrun(self) -> float:
@@ -70,14 +74,15 @@ def deliver(
     *,
     store: Path | None = None,
     charged: bool = False,
+    effects: LaunchEffects = NO_EFFECTS,
 ) -> Delivery:
     """Tunes all sizes of ``grids``, one cluster's, with ``budget_s``. Raises InputError where there is no default.
 
     ``store``: that of its site, if it has one. ``charged``: our own computing takes time, where it is not hidden behind
-    a measurement; equal seeds then differ a little.
+    a measurement; equal seeds then differ a little. ``effects``: what else launches and moments do to times.
     """
-    thinking = Thinking() if charged else None
-    bench = RecordedBench(grids, launch_s, launch_sd, TimeDrift(DRIFT_SD, seed), machine=table, thinking=thinking)
+    thinking, drift = Thinking() if charged else None, TimeDrift(DRIFT_SD, seed)
+    bench = RecordedBench(grids, launch_s, launch_sd, drift, machine=table, thinking=thinking, effects=effects)
     with tempfile.TemporaryDirectory() as place:
         return deliver_into(Path(place), bench, budget_s, seed, store=store)[0]
 
@@ -121,8 +126,10 @@ def deliver_into(
         fixed_cost_s=summary.budget.fixed_cost_s if summary.budget else 0.0,
         thinking_s=thinking_s,
         thinking_share=thinking.charged_s / total_s if thinking is not None else 0.0,
+        decided=sum(score.decided for score in scores),
+        scenarios=len(scores),
         kept=sum(decision.verdict is Verdict.KEPT for decision in result.gate),
-        rules=sum(len(rules.rules) for rules in result.tuning.rule_sets.values()),
+        rules=sum(rule.choice != DEFAULT for rules in result.tuning.rule_sets.values() for rule in rules.rules),
     )
     return delivered, result
 
@@ -135,6 +142,7 @@ class _Score:
     weight: float
     tuned: float
     best: float
+    decided: bool
 
 
 def _scores(bench: RecordedBench, grids: Sequence[Grid], rules: Mapping[str, RuleSet]) -> Iterator[_Score]:
@@ -152,4 +160,5 @@ def _scores(bench: RecordedBench, grids: Sequence[Grid], rules: Mapping[str, Rul
                 weight_of(scenario, bench.nodes, bench.ppn),
                 math.log(default_s / tuned_s),
                 math.log(default_s / best_s),
+                legal,
             )
