@@ -10,12 +10,13 @@
 static struct ct__variable {
     char *name;
     MPI_T_cvar_handle handle;
-    int initial;
+    int initial, seen;
     bool is_flag; /* its values are of the type bool */
     int ours;     /* of ct_mock_up; -1: it is the library's */
     int *storage; /* where it is written without MPI_T; NULL: by MPI_T */
 } *ct__variables;
 static int ct__count, ct__capacity;
+int (*ct_variable_writer)(MPI_T_cvar_handle, const void *) = MPI_T_cvar_write;
 
 /* Room for one more variable; false: no memory. */
 static bool ct__reserve(void)
@@ -84,7 +85,7 @@ int ct_variable_find(const char *name)
     char *kept = ct__reserve() ? strdup(name) : NULL;
     if (kept == NULL)
         return CT_VARIABLE_NO_MEMORY;
-    ct__variables[ct__count] = (struct ct__variable){kept, handle, initial, type == MPI_C_BOOL, ours, storage};
+    ct__variables[ct__count] = (struct ct__variable){kept, handle, initial, initial, type == MPI_C_BOOL, ours, storage};
     return ct__count++;
 }
 
@@ -101,10 +102,25 @@ static int ct__write(const struct ct__variable *variable, int value)
         return MPI_SUCCESS;
     }
     bool flag = value != 0;
-    int code = MPI_T_cvar_write(variable->handle, variable->is_flag ? (void *)&flag : (void *)&value), there;
+    int code = ct_variable_writer(variable->handle, variable->is_flag ? (void *)&flag : (void *)&value), there;
     /* Open MPI 4.1 has a switch that can be read only, and is set in the environment. */
     if (code != MPI_SUCCESS && ct__read(variable->handle, variable->is_flag, &there) == MPI_SUCCESS && there == value)
         code = MPI_SUCCESS;
+    return code;
+}
+
+/* A variable has another value then: that is the program's, also where a setting of ours stands in the others. */
+int ct_variable_written(MPI_T_cvar_handle handle, const void *value)
+{
+    for (struct ct__variable *at = ct__variables; at < ct__variables + ct__count; at++)
+        if (at->ours < 0)
+            ct__read(at->handle, at->is_flag, &at->seen);
+    int code = ct_variable_writer(handle, value);
+    for (struct ct__variable *at = ct__variables; at < ct__variables + ct__count; at++) {
+        int before = at->seen;
+        if (at->ours < 0 && ct__read(at->handle, at->is_flag, &at->seen) == MPI_SUCCESS && at->seen != before)
+            at->initial = at->seen;
+    }
     return code;
 }
 

@@ -81,6 +81,7 @@ void ct_errors_give_back(ct_handlers *taken)
 bool ct_enter(ct_call *call)
 {
     ct_depth++;
+    call->made_on = call->comm;
     call->known = ct_comm_get(call->comm);
     if (call->known == NULL) {
         ct_depth--;

@@ -83,12 +83,6 @@ static void ct__after(ct_call *call, int code)
     pthread_mutex_unlock(&ct__lock);
 }
 
-static void ct__comm_freed(ct_comm *comm)
-{
-    if (!ct__live) /* what was looked up for it; nobody else asks the selector then */
-        ct_select_module.comm_freed(comm);
-}
-
 /* The rows of another rank stand behind those of this one. */
 static int ct__join(void *rows, int count, void *own)
 {
@@ -145,6 +139,5 @@ const ct_module ct_count_module = {
     .variable = "COLLTUNE_COUNT",
     .start = ct__start,
     .after = ct__after,
-    .comm_freed = ct__comm_freed,
     .stop = ct__stop,
 };

@@ -78,8 +78,11 @@ _MACROS = r"""#include "shim.h"
         int code;                                               \
         if (!ct_enter(&call))                                   \
             return ct_real.NAME ARGUMENTS;                      \
-        if (!ct_modules_before(&call, &code))                   \
+        if (!ct_modules_before(&call, &code)) {                 \
+            comm = call.made_on;                                \
             code = ct_real.NAME ARGUMENTS;                      \
+            comm = call.comm;                                   \
+        }                                                       \
         return ct_leave(&call, &code) ? code : ct_real.NAME ARGUMENTS; \
     }                                                           \
     CT__EXPORT(MPI_##NAME, PMPI_##NAME, NAME, DECLARED, ARGUMENTS)

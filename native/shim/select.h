@@ -39,6 +39,7 @@ typedef struct {
     long max_ppn, max_ranks; /* LONG_MAX: no bound */
     MPI_Count max_size;      /* in bytes, of the basis; the largest value: no bound */
     int choice;              /* -1: the library's own */
+    int next_shape;          /* the first rule behind it that has other bounds of ppn or ranks */
 } ct_select_rule;
 
 /* Which rules a call has: those of its function, or behind them those of the non-blocking form. */
@@ -82,5 +83,11 @@ const ct_select_choice *ct_select_choose(const ct_call *call);
 bool ct_select_measure(const ct_call *call, ct_basis basis, MPI_Count *size, MPI_Count *count);
 /* Whether the call meets `needs`; `count`: its elements. */
 bool ct_select_fits(const ct_call *call, const ct_select_needs *needs, MPI_Count count);
+
+/* How the library that this was compiled for is made to follow a choice (select_mpich.c, select_openmpi.c). Begins a call by it;
+ * false, on all ranks alike: it runs by default. Ends any call; `choice`: what it was begun by, or NULL. */
+bool ct_back_end_begin(ct_call *call, const ct_select_choice *choice);
+void ct_back_end_end(ct_call *call, const ct_select_choice *choice);
+void ct_back_end_freed(ct_comm *comm);
 
 #endif

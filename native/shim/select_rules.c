@@ -98,9 +98,11 @@ static bool ct__add_rule(const ct_rules_text *text, int first_choice, ct_select_
     if (larger == NULL)
         return false;
     rules->rules = larger;
-    rules->rules[rules->count++] = (ct_select_rule){(long)text->ppn.high, (long)text->ranks.high,
-                                                    (MPI_Count)text->size.high,
-                                                    text->choice < 0 ? -1 : first_choice + text->choice};
+    ct_select_rule *rule = &rules->rules[rules->count++];
+    *rule = (ct_select_rule){(long)text->ppn.high, (long)text->ranks.high, (MPI_Count)text->size.high,
+                             text->choice < 0 ? -1 : first_choice + text->choice, rules->count};
+    for (int i = rules->count - 2; i >= 0 && larger[i].max_ppn == rule->max_ppn && larger[i].max_ranks == rule->max_ranks; i--)
+        larger[i].next_shape = rules->count;
     return true;
 }
 

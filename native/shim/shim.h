@@ -76,6 +76,7 @@ typedef struct {
     ct_comm *known;             /* what is known of `comm` */
     MPI_Errhandler handler;     /* the program's own, in whose place errors come back as codes; or MPI_ERRHANDLER_NULL */
     ct_handlers handlers;       /* the same of those for what is wrong without a communicator */
+    MPI_Comm made_on;           /* `comm`, or what a module has the library make the call on in its place */
     bool elsewhere;             /* was made on another communicator, whose errors come back as codes */
     bool refused;               /* in `after`: an argument is wrong, so this rank has not taken part in the call */
     uint64_t started_ns;        /* profile: when the call came */

@@ -203,6 +203,21 @@ def test_rules_that_cannot_be_read_turn_it_off(on_openmpi: Live, rules: bytes, w
     assert why in done.stderr
 
 
+@pytest.mark.parametrize("unreadable", ["COLLTUNE_SELECT", "COLLTUNE_CANDIDATES"])
+def test_of_two_files_the_one_that_cannot_be_read_is_named(on_openmpi: Live, unreadable: str, tmp_path: Path) -> None:
+    """The other one can, and its last line is not what is wrong."""
+    candidates = tmp_path / "candidates.rules"
+    candidates.write_bytes(on_openmpi.emit(*prefer(on_openmpi, 1)))
+    missing = {unreadable: str(tmp_path / "missing")}
+    variables = {"COLLTUNE_MEASURE": str(tmp_path / "m"), "COLLTUNE_EXPLORE_RISK": "1000"}
+    variables |= {"COLLTUNE_CANDIDATES": str(candidates), **missing}
+    conformance = str(build(on_openmpi.bench.installation.mpicc, "conformance"))
+    command = [conformance, "--ranks", "2", "--short", "--only", "barrier"]
+    done = on_openmpi.run(2, command, on_openmpi.emit(*prefer(on_openmpi, 2)), **variables)
+    assert done.returncode == 0, done.stderr
+    assert f"live selector is off: {tmp_path / 'missing'} cannot be read" in done.stderr
+
+
 @pytest.mark.parametrize("measure", [False, True])
 @pytest.mark.parametrize("number", [1, 2])
 def test_errors_come_to_the_handler_of_the_day_on_the_programs_communicator(
