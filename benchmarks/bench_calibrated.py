@@ -7,7 +7,7 @@ measurement is the median of 3 to 20 repetitions drawn about the recorded one. W
 object of figures, and bench/calibrated_tables.json; prints both.
 
 Part plain: the choices that other tables have too, slowdown against the best of them. Part default: the library's
-default is measured as well, as `colltune study predict --calibrate` does, and stays where a choice may lose more than
+default is measured as well, as `colltune predict --calibrate` does, and stays where a choice may lose more than
 3% with a probability of more than 1%; draws how often losses of each predicted probability came true.
 """
 

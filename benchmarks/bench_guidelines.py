@@ -1,4 +1,4 @@
-"""Whether `colltune study guidelines` finds a violation that is made on purpose, and claims none where there is none.
+"""Whether `colltune guidelines` finds a violation that is made on purpose, and claims none where there is none.
 
     python benchmarks/bench_guidelines.py [RUNS [FIRST]]
 

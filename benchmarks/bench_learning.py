@@ -25,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
-from colltune.research.compare import (
+from colltune_study.research.compare import (
     Estimate,
     by_strategy,
     estimate,
@@ -33,11 +33,11 @@ from colltune.research.compare import (
     write_steps,
     write_table,
 )
-from colltune.research.evaluation import Plan, evaluate, load
-from colltune.research.metrics import Metrics
-from colltune.research.simulate import GOOD_ENOUGH, Run
-from colltune.research.strategies import NAMES, OURS, RANDOM_LOG, contestants
-from colltune.research.tunings_summary import Axis, curve, write_stops
+from colltune_study.research.evaluation import Plan, evaluate, load
+from colltune_study.research.metrics import Metrics
+from colltune_study.research.simulate import GOOD_ENOUGH, Run
+from colltune_study.research.strategies import NAMES, OURS, RANDOM_LOG, contestants
+from colltune_study.research.tunings_summary import Axis, curve, write_stops
 from steps_table import read_steps
 
 Figures = dict[str, float | int]

@@ -1,4 +1,4 @@
-"""How sure `colltune study predict` is without any measurement, on clusters that are left out.
+"""How sure `colltune predict` is without any measurement, on clusters that are left out.
 
     python benchmarks/bench_predicted.py [--reuse] [--out bench]
 

@@ -5,7 +5,7 @@
 Leave one cluster out throughout: what is tested is never in what was trained on. Data: benchmarks/data (its README says
 where from). Writes bench/prior.json, a flat object of named figures, and bench/prior_tables.json with the parts behind
 them; prints both. Ends within the minutes given: the simulated campaigns, which take longest, are cut short by then.
-Part calibrated is bench_calibrated.py's part plain; part predict is the processor time of `colltune study predict`.
+Part calibrated is bench_calibrated.py's part plain; part predict is the processor time of `colltune predict`.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from colltune.learn.decision import DecisionLearner
 from colltune.predict.bursts import Times
 from colltune.predict.training import FEWEST_SCENARIOS
 from colltune.predict.transfer import TransferPrior, times_of
-from colltune.research.compare import estimate, write_steps
-from colltune.research.simulate import Pace, Run, simulate
 from colltune.store.dataset import load_grids
 from colltune.store.grid import Grid
+from colltune_study.research.compare import estimate, write_steps
+from colltune_study.research.simulate import Pace, Run, simulate
 from steps_table import read_steps
 
 DATA = Path(__file__).parent / "data"
@@ -146,7 +146,7 @@ def calibrated_part(seeds: int, minutes: float, out: Path, tables: Tables, *, re
 
 
 def predict_part() -> dict[str, float]:
-    """Processor time of `colltune study predict` for 4 x 16 ranks and what it starts, the median; in seconds."""
+    """Processor time of `colltune predict` for 4 x 16 ranks and what it starts, the median; in seconds."""
     found = []
     for _ in range(PREDICTIONS):
         with TemporaryDirectory(prefix="colltune-") as place:
@@ -155,7 +155,6 @@ def predict_part() -> dict[str, float]:
                 sys.executable,
                 "-m",
                 "colltune",
-                "study",
                 "predict",
                 "--out",
                 place,

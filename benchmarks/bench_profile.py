@@ -36,9 +36,9 @@ from colltune.core.space import Point
 from colltune.learn.decision import DecisionLearner
 from colltune.learn.stakes import Stakes
 from colltune.measure.replay import MeasuringCost
-from colltune.research.metrics import select, slowdowns
 from colltune.store.dataset import load_grids
 from colltune.store.grid import Grid
+from colltune_study.research.metrics import select, slowdowns
 
 Floats = NDArray[np.float64]
 APPLICATIONS = 8  # for each table and seed

@@ -2,8 +2,8 @@
 
     python benchmarks/gain_picture.py [--out docs/figures/gain.png] [--seed 0] [--budget 300]
 
-Tunes the recorded tables of LUMI and Leonardo as a whole, with the proof (colltune.research.delivery). Draws for each
-collective the recorded times on its largest job. Needs no MPI.
+Tunes the recorded tables of LUMI and Leonardo as a whole, with the proof (colltune_study.research.delivery). Draws for
+each collective the recorded times on its largest job. Needs no MPI.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ from colltune.core.rules import RuleSet
 from colltune.core.scenario import Scenario
 from colltune.core.units import format_size
 from colltune.measure.replay import TimeDrift
-from colltune.research.delivery import DRIFT_SD, LAUNCH_S, LAUNCH_SD, by_cluster, deliver_into
+from colltune.session.recorded_campaign import DRIFT_SD, LAUNCH_S, LAUNCH_SD, deliver_into
 from colltune.store.dataset import load_grids
 from colltune.store.grid import Grid
+from colltune_study.research.delivery import by_cluster
 
 ROOT = Path(__file__).parents[1]
 CLUSTERS = {"LUMI": "pico_lumi.csv.gz", "Leonardo": "pico_leonardo.csv.gz"}

@@ -1,8 +1,8 @@
-"""Judges by the OSU Micro-Benchmarks what `colltune study guidelines` calls violated.
+"""Judges by the OSU Micro-Benchmarks what `colltune guidelines` calls violated.
 
     python benchmarks/guidelines_by_osu.py FOUND.json --mpiexec PATH --osu DIR [--launches 10] [--hostfile F]
 
-FOUND.json: what `colltune study guidelines --json` printed. In every launch of a round each program that is needed runs
+FOUND.json: what `colltune guidelines --json` printed. In every launch of a round each program that is needed runs
 once, in random order; a row is the sum of the mock-up's times over that of the call, by rounds. Below 1, and surely so
 where the 99% interval is: OSU's programs find the guideline violated too. They time each rank's own call after a
 barrier and print the mean over ranks, so a collective in which some ranks are done early looks cheaper than to its

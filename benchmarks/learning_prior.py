@@ -19,8 +19,8 @@ import numpy as np
 from bench_learning import DATA, is_timed
 from colltune.learn.gaussian import HYPERPARAMETERS, PRIOR_MEAN, PRIOR_SD, Floats, Group, Trend, fit_theta
 from colltune.learn.scenario_columns import scenario_columns
-from colltune.research.evaluation import load
 from colltune.store.grid import Grid
+from colltune_study.research.evaluation import load
 
 _MOST_CHOICES = 10
 _FEWEST_POINTS = 4

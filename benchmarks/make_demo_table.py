@@ -14,7 +14,7 @@ from colltune.store.packed_grids import PARTS
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "benchmarks" / "data" / "pico_lumi.csv.gz"
-PACKED = ROOT / "src" / "colltune" / "research" / "lumi.npz"
+PACKED = ROOT / "src" / "colltune" / "bench" / "lumi.npz"
 
 
 def pack_grids(grids: Sequence[Grid], path: Path) -> None:

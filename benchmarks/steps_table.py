@@ -9,8 +9,8 @@ from pathlib import Path
 
 from colltune.core.errors import InputError
 from colltune.machine.files import LARGEST_BYTES, read_text
-from colltune.research.metrics import Metrics
-from colltune.research.simulate import Run, Step
+from colltune_study.research.metrics import Metrics
+from colltune_study.research.simulate import Run, Step
 
 
 def read_steps(path: Path) -> list[Run]:

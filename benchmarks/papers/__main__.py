@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from colltune.core.errors import ColltuneError, InputError
-from colltune.research.evaluation import load
+from colltune_study.research.evaluation import load
 from papers.acclaim import acclaim_4, acclaim_6, acclaim_7, acclaim_8, acclaim_9, acclaim_12
 from papers.fact import fact_3, fact_4, fact_5, fact_7, fact_8, fact_9
 from papers.hyperparameters import fact_10

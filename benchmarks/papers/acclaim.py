@@ -9,12 +9,12 @@ import numpy as np
 
 from colltune.core.errors import InputError
 from colltune.measure.replay import MeasuringCost
-from colltune.research.compare import by_strategy, estimate, reach_by_grid
-from colltune.research.figures import AXIS_LABELS, COLOURS, STYLES, draw_curve, mark_good, new_panels, save
-from colltune.research.learners.scaling import Scaling
-from colltune.research.simulate import GOOD_ENOUGH, Run, simulate
-from colltune.research.tunings_summary import Axis, curve, places_on
 from colltune.store.grid import Grid
+from colltune_study.research.compare import by_strategy, estimate, reach_by_grid
+from colltune_study.research.figures import AXIS_LABELS, COLOURS, STYLES, draw_curve, mark_good, new_panels, save
+from colltune_study.research.learners.scaling import Scaling
+from colltune_study.research.simulate import GOOD_ENOUGH, Run, simulate
+from colltune_study.research.tunings_summary import Axis, curve, places_on
 from papers.entrants import OnPowersOfTwo, Watched, entrant
 from papers.study import Made, Study, at_mark, names_of, over_seeds, text_of
 from part_of_grid import part_of

@@ -12,18 +12,18 @@ from colltune.core.sample import Sample
 from colltune.core.scenario import REDUCTIONS, Scenario
 from colltune.core.space import Point, Space
 from colltune.learn.contract import Learner
-from colltune.research.contract import Strategy
-from colltune.research.evaluation import Entrant
-from colltune.research.learners.scaling import Scaling
-from colltune.research.simulate import Pace
-from colltune.research.strategies import Contestant, contestants
+from colltune_study.research.contract import Strategy
+from colltune_study.research.evaluation import Entrant
+from colltune_study.research.learners.scaling import Scaling
+from colltune_study.research.simulate import Pace
+from colltune_study.research.strategies import Contestant, contestants
 from papers.study import MARKS, is_power_of_two
 
 AT_MARKS = Pace(marks=tuple(sorted(MARKS)))
 
 
 def entrant(kind: str, name: str = "", scaling: Scaling | None = None, pace: Pace | None = None) -> Contestant:
-    """A strategy of ``colltune.research.strategies`` under its name in a figure."""
+    """A strategy of ``colltune_study.research.strategies`` under its name in a figure."""
     [found] = contestants([kind], scaling)
     return shown_as(found, name or kind, pace)
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from colltune.research.figures import COLOURS, STYLES, new_panels, save
-from colltune.research.learners.scaling import Scaling
-from colltune.research.simulate import GOOD_ENOUGH, Run
-from colltune.research.strategies import Contestant
 from colltune.store.dataset import load_grids
 from colltune.store.grid import Grid
+from colltune_study.research.figures import COLOURS, STYLES, new_panels, save
+from colltune_study.research.learners.scaling import Scaling
+from colltune_study.research.simulate import GOOD_ENOUGH, Run
+from colltune_study.research.strategies import Contestant
 from papers.entrants import AT_MARKS, entrant
 from papers.study import MARKS, Made, Study, at_mark, names_of, over_seeds, text_of
 from scale_1024 import TABLE

@@ -12,16 +12,16 @@ from colltune.core.errors import InputError
 from colltune.core.extras import extra
 from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
-from colltune.research.compare import estimate
-from colltune.research.contract import Strategy
-from colltune.research.figures import AXIS_LABELS, COLOURS, new_panels, save
-from colltune.research.learners.published import PublishedSettings
-from colltune.research.learners.trees import TreeShape
-from colltune.research.metrics import score, select
-from colltune.research.simulate import GOOD_ENOUGH, Run, simulate
-from colltune.research.strategies import Contestant
-from colltune.research.tunings_summary import Axis
 from colltune.store.grid import Grid
+from colltune_study.research.compare import estimate
+from colltune_study.research.contract import Strategy
+from colltune_study.research.figures import AXIS_LABELS, COLOURS, new_panels, save
+from colltune_study.research.learners.published import PublishedSettings
+from colltune_study.research.learners.trees import TreeShape
+from colltune_study.research.metrics import score, select
+from colltune_study.research.simulate import GOOD_ENOUGH, Run, simulate
+from colltune_study.research.strategies import Contestant
+from colltune_study.research.tunings_summary import Axis
 from papers.entrants import entrant
 from papers.study import Made, Study, text_of
 from part_of_grid import part_of

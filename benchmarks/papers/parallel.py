@@ -10,11 +10,11 @@ from colltune.core.errors import InputError
 from colltune.core.space import Point
 from colltune.core.topology import Top, Topology
 from colltune.measure.replay import MeasuringCost
-from colltune.research.compare import Estimate, estimate
-from colltune.research.figures import COLOURS, new_panels, save
 from colltune.schedule.contract import Packer, Task
 from colltune.schedule.filling import FillingPacker
 from colltune.store.grid import Grid
+from colltune_study.research.compare import Estimate, estimate
+from colltune_study.research.figures import COLOURS, new_panels, save
 from greedy_batches import GreedyBatchPacker
 from packing_simulation import Timeline, simulate
 from papers.study import Made, Study, text_of

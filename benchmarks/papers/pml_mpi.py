@@ -21,9 +21,9 @@ from colltune.core.units import format_size
 from colltune.measure.replay import MeasuringCost
 from colltune.predict.training import FEWEST_SCENARIOS
 from colltune.predict.transfer import TransferPrior, times_of
-from colltune.research.figures import COLOURS, STYLES, new_panels, save
 from colltune.store.dataset import load_grids
 from colltune.store.grid import Grid
+from colltune_study.research.figures import COLOURS, STYLES, new_panels, save
 from papers.entrants import entrant
 from papers.study import Made, Study
 from part_of_grid import part_of

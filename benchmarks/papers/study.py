@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from colltune.core.errors import InputError
-from colltune.research.compare import Estimate, estimate
-from colltune.research.evaluation import Entrant, Plan, evaluate
-from colltune.research.simulate import Run, Step
 from colltune.store.grid import Grid
+from colltune_study.research.compare import Estimate, estimate
+from colltune_study.research.evaluation import Entrant, Plan, evaluate
+from colltune_study.research.simulate import Run, Step
 
 # Shares of the pairs at which training sets are compared (FACT, figure 3).
 MARKS = (0.9, 0.5, 0.2, 0.1, 0.05, 0.03)

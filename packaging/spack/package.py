@@ -17,8 +17,7 @@ class PyColltune(PythonPackage):
     # The folder that holds pyproject.toml: spack install --source, or spack develop, or a release's archive.
     version("main", branch="main")
 
-    variant("train", default=False, description="Models of other clusters, and campaigns that start from them")
-    variant("evaluate", default=False, description="Data sets and comparisons of strategies")
+    variant("prior", default=False, description="Campaigns that start from what is known elsewhere")
 
     depends_on("c", type="build")  # the agent is compiled on first use, by the mpicc of the MPI that is tuned
     depends_on("python@3.11:", type=("build", "run"))
@@ -33,9 +32,5 @@ class PyColltune(PythonPackage):
     depends_on("py-msgspec@0.19:", type=("build", "run"))
     depends_on("py-pyyaml@6:", type=("build", "run"))
     # Not vl-convert-python: without it the HTML page has its tables alone, and says so.
-    depends_on("py-scikit-learn@1.6:", type=("build", "run"), when="+train")
-    depends_on("py-scikit-learn@1.6:", type=("build", "run"), when="+evaluate")
-    depends_on("py-pandas@2.2:", type=("build", "run"), when="+evaluate")
-    depends_on("py-pyarrow@15:", type=("build", "run"), when="+evaluate")
-    depends_on("py-matplotlib@3.8:", type=("build", "run"), when="+evaluate")
+    depends_on("py-scikit-learn@1.6:", type=("build", "run"), when="+prior")
     depends_on("mpi", type=("build", "run"))

@@ -10,10 +10,8 @@ if TYPE_CHECKING:
     from colltune.alltoallv.call import tuned_alltoallv
     from colltune.api import (
         Tuned,
-        collect,
         compare,
         doctor,
-        evaluate,
         features,
         gather,
         guidelines,
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
         predict,
         profile,
         run,
-        train,
         tune,
         tune_alltoallv,
     )
@@ -31,10 +28,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Tuned",
     "__version__",
-    "collect",
     "compare",
     "doctor",
-    "evaluate",
     "features",
     "gather",
     "guidelines",
@@ -44,7 +39,6 @@ __all__ = [
     "predict",
     "profile",
     "run",
-    "train",
     "tune",
     "tune_alltoallv",
     "tuned_alltoallv",

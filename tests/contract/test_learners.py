@@ -8,11 +8,11 @@ from colltune.core.model_answers import Prediction
 from colltune.core.space import Space
 from colltune.learn.contract import Learner
 from colltune.learn.decision import DecisionLearner
-from colltune.research.learners.fact import FactLearner
-from colltune.research.learners.published import AcclaimLearner, PublishedSettings, RandomLearner
-from colltune.research.learners.scaling import Scaling
-from colltune.research.learners.tuned_parameters import TunedFactLearner
-from colltune.testing.learner import LearnerContract
+from colltune_study.research.learners.fact import FactLearner
+from colltune_study.research.learners.published import AcclaimLearner, PublishedSettings, RandomLearner
+from colltune_study.research.learners.scaling import Scaling
+from colltune_study.research.learners.tuned_parameters import TunedFactLearner
+from colltune_study.testing import LearnerContract
 
 
 class TestDecisionLearner(LearnerContract):

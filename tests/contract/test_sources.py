@@ -14,7 +14,7 @@ from colltune.measure.contract import Source
 from colltune.measure.drawn import Noise, SimulatedSource
 from colltune.measure.replay import ReplaySource
 from colltune.store.grid import Grid
-from colltune.testing.learner import HALVING, RING, TREE, small_space, true_time_s
+from colltune_study.testing import HALVING, RING, TREE, small_space, true_time_s
 from source_laws import SourceContract
 
 ENVIRONMENT = Environment("mpich", "5.0.2", "0" * 64, "simulated", 3, 4, "single")

@@ -1,4 +1,4 @@
-"""`colltune study predict --calibrate` on a real MPI: what it measures, and what it hands over."""
+"""`colltune predict --calibrate` on a real MPI: what it measures, and what it hands over."""
 
 import os
 from pathlib import Path
@@ -47,7 +47,6 @@ def test_a_few_pairs_are_measured_and_rules_are_sure_enough(bench: Workbench):
 def test_the_command_writes_a_tuning_that_the_library_reads(mpi: Installation, tmp_path: Path):
     out = tmp_path / "tuned"
     command = [
-        "study",
         "predict",
         "allreduce",
         "--calibrate",

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import colltune
+import colltune_study
 from colltune.mpi.installation import Installation
 from colltune.session.collect import journal_of
 from colltune.store.journal import read_journal
@@ -57,7 +58,7 @@ def test_the_table_has_every_legal_choice_of_every_scenario(mpi: Installation, t
 
 def test_the_functions_do_what_the_commands_do(mpi: Installation, tmp_path: Path) -> None:
     given = {"mpiexec": str(mpi.mpiexec), "ppn": 2}
-    done = colltune.collect("bcast", tmp_path / "data.csv", max_size=2, between=0, **given)
+    done = colltune_study.collect("bcast", tmp_path / "data.csv", max_size=2, between=0, **given)
     assert (done.missing, done.failed, done.interrupted) == (0, 0, False)
     assert done.rows == len((tmp_path / "data.csv").read_text().splitlines()) - 1
     assert {sample.scenario.size_bytes for sample in read_journal(journal_of(tmp_path / "data.csv")).samples} == {1, 2}

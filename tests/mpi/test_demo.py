@@ -20,7 +20,7 @@ from colltune.store.packed_grids import unpack_grids
 from colltune.store.tuning import load_tuning
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKED = ROOT / "src" / "colltune" / "research" / "lumi.npz"
+PACKED = ROOT / "src" / "colltune" / "bench" / "lumi.npz"
 PATIENCE_S = 240
 
 

@@ -1,4 +1,4 @@
-"""`colltune study predict` for the MPICH that is here: what it writes and leaves alone, and that a job runs with it."""
+"""`colltune predict` for the MPICH that is here: what it writes and leaves alone, and that a job runs with it."""
 
 import os
 import subprocess
@@ -120,9 +120,7 @@ def test_the_command_and_a_job_under_its_files(bench: Workbench, mpi: Installati
     out = tmp_path / "tuned"
     colltune = [sys.executable, "-c", "from colltune.cli import main; main()"]
     options = ["--mpiexec", str(mpi.mpiexec), "--out", str(out), "--ppn", "8", "--nodes", "4"]
-    said = subprocess.run(
-        [*colltune, "study", "predict", *options], capture_output=True, text=True, timeout=120, check=True
-    )
+    said = subprocess.run([*colltune, "predict", *options], capture_output=True, text=True, timeout=120, check=True)
     assert "keep it" in said.stdout
     assert "Nothing was measured or proven" in said.stdout
     tuning = load_tuning(out)

@@ -38,7 +38,7 @@ COMMANDS = {
     "profile show": ["profile", "show", "app.json"],
     "tune --profile": ["tune", "--profile", "app.json", "--budget", "30s", "--out", "app", "--mpiexec", "MPIEXEC"],
     "compare": ["compare", "nothing", "MPIR_CVAR_BCAST_COMPOSITION=0", "barrier", "--budget", "20s", *_TINY],
-    "guidelines": ["study", "guidelines", "--budget", "20s", *_TINY],
+    "guidelines": ["guidelines", "--budget", "20s", *_TINY],
     "plan": ["plan", "allreduce", "--nodes", "16384", "--ppn", "128", *_SMALL],
     "collect": [
         "study",
@@ -55,7 +55,7 @@ COMMANDS = {
         "--mpiexec",
         "MPIEXEC",
     ],
-    "predict": ["study", "predict", "allreduce", "--out", "predicted", *_SMALL],
+    "predict": ["predict", "allreduce", "--out", "predicted", *_SMALL],
     "train": ["study", "train", "data.csv", "--hardware", "hardware.csv", "--out", "model.npz"],
     "doctor --record": ["doctor", "--record", "here.tar.gz"],
     "doctor": ["doctor", "--mpiexec", "MPIEXEC"],

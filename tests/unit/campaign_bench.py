@@ -13,7 +13,7 @@ from colltune.learn.decision import DecisionLearner
 from colltune.measure.contract import Effort
 from colltune.measure.drawn import SimulatedSource
 from colltune.search.campaign import Campaign, Outcome, Progress
-from colltune.testing.learner import small_space, true_time_s
+from colltune_study.testing import small_space, true_time_s
 
 ENVIRONMENT = Environment("mpich", "5.0.2", "0" * 64, "simulated", 3, 4, "single")
 EFFORT = Effort(box_s=0.001, fewest=5, most=20)

@@ -67,7 +67,6 @@ from colltune.predict.model import load_model
 from colltune.profile.parts import read_parts
 from colltune.profile.profile_files import load_profile, save_profile
 from colltune.prove.in_run.matched_calls import read_effect
-from colltune.research.weights import load_call_counts
 from colltune.schedule.topology_files import parse_plain, parse_scheme, parse_slurm_conf, parse_slurm_yaml
 from colltune.session.compare import _compare_outputs
 from colltune.site.canary import current
@@ -82,6 +81,7 @@ from colltune.store.dataset import load_grids
 from colltune.store.journal import Journal, read_journal
 from colltune.store.lock import _read as read_lock
 from colltune.store.tuning import MANIFEST, load_tuning
+from colltune_study.research.weights import load_call_counts
 from journal_laws import ENVIRONMENT, example_samples
 
 ROOT = Path(__file__).parents[2]

@@ -15,6 +15,7 @@ from typer.main import get_command
 from written_summary import read_summary
 
 import colltune
+import colltune_study
 from colltune.cli.app import app
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
@@ -144,11 +145,11 @@ def test_what_says_nothing_for_alltoallv_is_refused(tmp_path: Path) -> None:
 
 def test_collect_and_predict_say_what_is_wrong_before_anything_starts(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Did you mean bcast"):
-        colltune.collect("bcats", tmp_path / "data.csv")
+        colltune_study.collect("bcats", tmp_path / "data.csv")
     with pytest.raises(InputError, match=r"data\.txt"):
-        colltune.collect("bcast", tmp_path / "data.txt")
+        colltune_study.collect("bcast", tmp_path / "data.txt")
     with pytest.raises(InputError, match="--nodes cannot be used with --simulate"):
-        colltune.collect("bcast", tmp_path / "data.csv", simulate="dragonfly:4x2", nodes=2)
+        colltune_study.collect("bcast", tmp_path / "data.csv", simulate="dragonfly:4x2", nodes=2)
     with pytest.raises(InputError, match="Did you mean allreduce"):
         colltune.predict("alreduce", tmp_path)
     with pytest.raises(InputError, match="/nowhere/mpiexec"):
@@ -204,10 +205,10 @@ def test_features_and_evaluations_are_functions_too() -> None:
     pytest.importorskip("pandas")
     recorded = Path(__file__).parents[1] / "recorded"
     assert colltune.features(recorded / "machines" / "virtual-2-cores.tar.gz").cores is not None
-    done = colltune.evaluate(recorded / "pico_lumi_allreduce.csv.gz", strategies=["random"], seeds=1, budget="2m")
+    done = colltune_study.evaluate(recorded / "pico_lumi_allreduce.csv.gz", strategies=["random"], seeds=1, budget="2m")
     assert {run.strategy for run in done.runs} == {"random"}
     with pytest.raises(InputError, match="nobody"):
-        colltune.evaluate(recorded / "pico_lumi_allreduce.csv.gz", strategies=["nobody"])
+        colltune_study.evaluate(recorded / "pico_lumi_allreduce.csv.gz", strategies=["nobody"])
 
 
 def test_a_file_is_linted_and_mended_as_the_command_does(tmp_path: Path) -> None:
@@ -246,14 +247,14 @@ def test_a_model_is_trained_and_written_and_one_cluster_is_refused(tmp_path: Pat
         tables.append(tmp_path / f"{cluster}.csv")
         tables[-1].write_text("\n".join(rows) + "\n")
     told = list[str]()
-    model = colltune.train(tables, tmp_path / "model.npz", listener=told.append)
+    model = colltune_study.train(tables, tmp_path / "model.npz", listener=told.append)
     assert list(model.collectives) == ["allgather"]
     assert told
     from colltune.predict.model import load_model
 
     assert load_model(tmp_path / "model.npz").theta == pytest.approx(model.theta)
     with pytest.raises(InputError, match="clusters"):
-        colltune.train(tables[0], tmp_path / "none.npz")
+        colltune_study.train(tables[0], tmp_path / "none.npz")
     assert not (tmp_path / "none.npz").exists()
 
 
@@ -295,7 +296,9 @@ def test_importing_colltune_imports_nothing_heavy() -> None:
 def test_every_command_is_a_function_or_a_method_of_a_tuning() -> None:
     commands = get_command(app).commands  # type: ignore[attr-defined]
     # The reference says that a site has none; the demo is for people who look.
-    names = {*commands, *commands["study"].commands} - {"site", "study", "demo"}
+    names = {*commands} - {"site", "study", "demo"}
     other = {"env": "variables", "export": "to"}
     for name in names:
         assert name in colltune.__all__ or hasattr(colltune.Tuned, other.get(name, name)), name
+    for name in commands["study"].commands:
+        assert hasattr(colltune_study, name), name

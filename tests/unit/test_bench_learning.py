@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from colltune.core.errors import InputError
-from colltune.research.compare import write_steps
+from colltune_study.research.compare import write_steps
 from commands import script
 from steps_table import read_steps
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 import bench_prior as bench
-from colltune.research.metrics import Metrics
-from colltune.research.simulate import Run, Step
+from colltune_study.research.metrics import Metrics
+from colltune_study.research.simulate import Run, Step
 
 
 def runs(kind, slowdowns):

@@ -20,7 +20,7 @@ from colltune.learn.decision import DecisionLearner
 from colltune.learn.scenario_columns import Floats
 from colltune.measure.contract import Effort
 from colltune.search.campaign import WHOLE
-from colltune.testing.learner import RING, TREE, measured, small_space, true_time_s
+from colltune_study.testing import RING, TREE, measured, small_space, true_time_s
 
 
 def test_a_small_grid_is_measured_whole_and_once() -> None:

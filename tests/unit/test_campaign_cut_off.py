@@ -16,7 +16,7 @@ from colltune.core.space import Point, Space
 from colltune.core.stop import StopRequestedError
 from colltune.measure.contract import Effort
 from colltune.search.campaign import WHOLE, Progress
-from colltune.testing.learner import RING, TREE, small_space, true_time_s
+from colltune_study.testing import RING, TREE, small_space, true_time_s
 
 
 def test_a_grid_of_which_a_point_was_given_up_is_not_said_to_be_whole() -> None:

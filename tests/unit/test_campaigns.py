@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from colltune.core.errors import InputError
-from colltune.research.campaign_figures import by_table, campaigns_table, draw_campaigns, write_campaigns
-from colltune.research.delivery import Delivery
-from colltune.research.evaluation import load
-from colltune.research.whole_campaigns import CampaignPlan, run_campaigns
+from colltune.session.recorded_campaign import Delivery
+from colltune_study.research.campaign_figures import by_table, campaigns_table, draw_campaigns, write_campaigns
+from colltune_study.research.evaluation import load
+from colltune_study.research.whole_campaigns import CampaignPlan, run_campaigns
 from commands import colltune
 
 pytest.importorskip("pandas")

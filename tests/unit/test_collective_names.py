@@ -75,7 +75,7 @@ def test_a_nonblocking_one_that_nothing_steers_is_refused_with_the_reason() -> N
         ["tune", "bcast,bcats"],
         ["tune", "bcats", "--simulate", "dragonfly:2x2"],
         ["study", "collect", "bcats"],
-        ["study", "predict", "bcats"],
+        ["predict", "bcats"],
     ],
 )
 def test_a_slip_is_said_before_mpi_starts(arguments: list[str], tmp_path: Path) -> None:
@@ -84,7 +84,5 @@ def test_a_slip_is_said_before_mpi_starts(arguments: list[str], tmp_path: Path) 
 
 
 def test_a_prediction_of_what_no_cluster_measured_is_refused(tmp_path: Path) -> None:
-    done = colltune(
-        "study", "predict", "bcast", "ibcast", "--mpiexec", "/nowhere/mpiexec", "--out", str(tmp_path / "out")
-    )
+    done = colltune("predict", "bcast", "ibcast", "--mpiexec", "/nowhere/mpiexec", "--out", str(tmp_path / "out"))
     fails_with_one_line(done, "no other cluster says anything of ibcast", "colltune tune ibcast")

@@ -16,19 +16,19 @@ from colltune.core.model_answers import Prediction
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.measure.replay import MeasuringCost
-from colltune.research.compare import (
+from colltune.store.dataset import _grids_of, load_grids, parse_algorithm
+from colltune.store.grid import Grid
+from colltune_study.research.compare import (
     Estimate,
     estimate,
     reach_by_grid,
     write_steps,
     write_table,
 )
-from colltune.research.learners.published import PublishedSettings, RandomLearner
-from colltune.research.learners.scaling import Scaling
-from colltune.research.metrics import Metrics, score, select, slowdowns
-from colltune.research.simulate import Pace, Run, Step, simulate
-from colltune.store.dataset import _grids_of, load_grids, parse_algorithm
-from colltune.store.grid import Grid
+from colltune_study.research.learners.published import PublishedSettings, RandomLearner
+from colltune_study.research.learners.scaling import Scaling
+from colltune_study.research.metrics import Metrics, score, select, slowdowns
+from colltune_study.research.simulate import Pace, Run, Step, simulate
 
 RECORDED = Path(__file__).parents[1] / "recorded"
 A, B = Choice("a"), Choice("b")

@@ -25,13 +25,15 @@ from colltune.measure.contract import Effort
 from colltune.measure.replay import MeasuringCost, Pair, ReplaySource
 from colltune.profile.application_profile import Calls, Communicator, Profile
 from colltune.profile.profile_files import save_profile
-from colltune.research.evaluation import Plan, evaluate, load, load_weights
-from colltune.research.learners.scaling import Scaling
-from colltune.research.metrics import Metrics
-from colltune.research.results_t4 import write_t4
-from colltune.research.simulate import Pace, Run, Step, simulate
-from colltune.research.strategies import contestants
-from colltune.research.tunings_summary import (
+from colltune.store.dataset import read_table
+from colltune.store.grid import Grid
+from colltune_study.research.evaluation import Plan, evaluate, load, load_weights
+from colltune_study.research.learners.scaling import Scaling
+from colltune_study.research.metrics import Metrics
+from colltune_study.research.results_t4 import write_t4
+from colltune_study.research.simulate import Pace, Run, Step, simulate
+from colltune_study.research.strategies import contestants
+from colltune_study.research.tunings_summary import (
     Axis,
     at_place,
     at_stop,
@@ -42,9 +44,7 @@ from colltune.research.tunings_summary import (
     write_curves,
     write_stops,
 )
-from colltune.research.weights import CallCounts, weights_of
-from colltune.store.dataset import read_table
-from colltune.store.grid import Grid
+from colltune_study.research.weights import CallCounts, weights_of
 
 pytest.importorskip("pandas")
 

@@ -42,7 +42,7 @@ def test_a_strategy_that_is_written_as_the_page_says_keeps_all_laws_and_is_found
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_mine.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout
-    find = "from colltune.research.strategies import contestants; print(len(contestants(['mine:SmallestFirst'])))"
+    find = "from colltune_study.research.strategies import contestants; print(len(contestants(['mine:SmallestFirst'])))"
     done = subprocess.run(
         [sys.executable, "-c", find], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
     )

@@ -18,7 +18,7 @@ from colltune.learn.gaussian import PRIOR_MEAN, _objective, _Stack, kernel, kern
 from colltune.learn.noise import MEASURED_SD
 from colltune.learn.scenario_columns import scenario_columns
 from colltune.learn.selection_uncertainty import normal_loss
-from colltune.testing.learner import measured, small_space, true_time_s
+from colltune_study.testing import measured, small_space, true_time_s
 
 
 def test_the_gradient_is_that_of_the_objective():

@@ -14,7 +14,7 @@ from colltune.learn.gains import expected_gains
 from colltune.learn.gaussian import PRIOR_MEAN
 from colltune.learn.scenario_columns import scenario_columns
 from colltune.learn.selection_uncertainty import SURPRISE, TAIL, Duels
-from colltune.testing.learner import legal, measured
+from colltune_study.testing import legal, measured
 
 SCENARIOS = [Scenario("bcast", nodes, 4, 2**power) for nodes in (2, 4, 8) for power in range(2, 20)]
 CHOICES = 3

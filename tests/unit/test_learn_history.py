@@ -5,7 +5,7 @@ from __future__ import annotations
 from colltune.core.choice import DEFAULT
 from colltune.core.sample import Sample, Status
 from colltune.learn.told import History
-from colltune.testing.learner import RING, TREE, small_space
+from colltune_study.testing import RING, TREE, small_space
 
 
 def test_only_wrong_results_leave_nothing_to_learn_from():

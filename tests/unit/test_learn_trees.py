@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from colltune.research.learners import trees
-from colltune.research.learners.published import flat
-from colltune.research.learners.trees import jackknife_variance
+from colltune_study.research.learners import trees
+from colltune_study.research.learners.published import flat
+from colltune_study.research.learners.trees import jackknife_variance
 
 
 def rows(count: int = 60) -> tuple[np.ndarray, np.ndarray]:

@@ -10,10 +10,10 @@ import pytest
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.core.scenario import Scenario
-from colltune.research.learners.published import PublishedSettings
-from colltune.research.learners.trees import TreeShape
-from colltune.research.learners.tuned_parameters import TunedFactLearner, _folds, _slowdown, tune
-from colltune.testing.learner import small_space
+from colltune_study.research.learners.published import PublishedSettings
+from colltune_study.research.learners.trees import TreeShape
+from colltune_study.research.learners.tuned_parameters import TunedFactLearner, _folds, _slowdown, tune
+from colltune_study.testing import small_space
 
 CHOICES = (Choice("a"), Choice("b"), Choice("c"))
 

@@ -25,12 +25,29 @@ METADATA = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    place = tmp_path_factory.mktemp("wheel")
+    return built(ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+def built(project: Path, place: Path) -> set[str]:
+    """The names in the wheel of ``project``, which is built into ``place``."""
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(place)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    (built,) = place.glob("*.whl")
-    with zipfile.ZipFile(built) as archive:
+    subprocess.run(command, cwd=project, check=True, capture_output=True)
+    (made,) = place.glob("*.whl")
+    with zipfile.ZipFile(made) as archive:
         return set(archive.namelist())
+
+
+def test_the_study_has_a_wheel_of_its_own_of_which_the_users_has_nothing(wheel: set[str], tmp_path: Path) -> None:
+    package = ROOT / "src" / "colltune_study"
+    files = {str(path.relative_to(package.parent)) for path in package.rglob("*") if path.is_file()}
+    study = built(ROOT / "packaging" / "study", tmp_path)
+    assert {name for name in files if not name.endswith(".pyc")} <= study
+    assert not {name for name in study if not name.startswith("colltune_study")}
+    assert not {name for name in wheel if "colltune_study" in name}
+    project = tomllib.loads((ROOT / "packaging" / "study" / "pyproject.toml").read_text(encoding="utf-8"))
+    assert "colltune" in project["project"]["dependencies"]
+    tool = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["version"]
+    assert project["tool"]["hatch"]["version"]["fallback-version"] == tool["fallback-version"]
 
 
 def test_the_wheel_holds_every_source_that_is_compiled_on_the_users_machine(wheel: set[str]) -> None:
@@ -78,7 +95,7 @@ def test_a_plain_install_leaves_out_what_is_large_and_seldom_used() -> None:
     extras = METADATA["optional-dependencies"]
     assert "jinja2" in plain
     assert not plain & {"scikit-learn", "vl-convert-python", "pandas", "pyarrow", "matplotlib", "optuna"}
-    assert [one.partition(">")[0] for one in extras["report"] + extras["train"]] == [
+    assert [one.partition(">")[0] for one in extras["report"] + extras["prior"]] == [
         "vl-convert-python",
         "scikit-learn",
     ]

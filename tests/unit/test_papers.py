@@ -13,11 +13,11 @@ from colltune.core.errors import InputError
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
-from colltune.research.learners.trees import jackknife_variance
-from colltune.research.metrics import Metrics
-from colltune.research.simulate import Pace, Run, Step, simulate
 from colltune.schedule.contract import Placement, Task
 from colltune.store.grid import Grid
+from colltune_study.research.learners.trees import jackknife_variance
+from colltune_study.research.metrics import Metrics
+from colltune_study.research.simulate import Pace, Run, Step, simulate
 from packing_simulation import Run as Placed
 from packing_simulation import Timeline
 from papers import fact, hyperparameters, pml_mpi

@@ -12,8 +12,8 @@ from colltune.learn.decision import DecisionLearner
 from colltune.learn.informed import Trust, posteriors, support
 from colltune.learn.scenario_columns import scenario_columns
 from colltune.predict.transfer import TransferPrior
-from colltune.research.simulate import simulate
 from colltune.store.grid import Grid
+from colltune_study.research.simulate import simulate
 
 CHOICES = tuple(Choice(name) for name in ("tree", "ring", "pairs", "burst"))
 SCENARIOS = tuple(Scenario("allreduce", nodes, 1, 4 << k) for nodes in (2, 4, 8, 16, 32) for k in range(0, 20, 2))

@@ -18,12 +18,12 @@ from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
 from colltune.learn.decision import DecisionLearner
 from colltune.measure.contract import Effort
-from colltune.research.contract import Strategy
-from colltune.research.simulate import Pace, simulate
 from colltune.session.tuning.options import TuneOptions
 from colltune.session.tuning.tune import tune
 from colltune.store.grid import Grid
-from colltune.testing.learner import RING, TREE, legal, small_space, true_time_s
+from colltune_study.research.contract import Strategy
+from colltune_study.research.simulate import Pace, simulate
+from colltune_study.testing import RING, TREE, legal, small_space, true_time_s
 
 SEED = 3
 

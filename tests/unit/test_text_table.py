@@ -27,7 +27,7 @@ from colltune.prove.compare.verdict import Comparison
 from colltune.report.diff_text import compare_decisions, decisions_table, environments_table
 from colltune.report.tables import Rechecked, drift_table, regions_table
 from colltune.report.text import _print_map
-from colltune.research.strategy_tables import means_table, reach_table
+from colltune_study.research.strategy_tables import means_table, reach_table
 
 _LONG = parse_choice("k_reduce_scatter_allgather(k=16,single_phase_recv=1)")
 _SCENARIOS = [Scenario("reduce_scatter_block", 128, 112, 1 << 10), Scenario("bcast", 1, 2, 1 << 20)]

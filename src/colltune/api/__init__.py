@@ -12,7 +12,6 @@ Everything raises ColltuneError with what is wrong and what to do next. pandas i
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -32,6 +31,8 @@ from colltune.session.arguments import (
     RunArguments,
     TuneArguments,
     machine_options,
+    names_of,
+    paths_of,
     refuse_with_alltoallv,
     signature_of,
 )
@@ -41,10 +42,7 @@ if TYPE_CHECKING:
     from colltune.alltoallv.tune_table import AlltoallvResult
     from colltune.core.hardware import Hardware
     from colltune.machine.record import RecordedMachine
-    from colltune.predict.model import TimesModel
-    from colltune.research.evaluation import StrategyComparison
     from colltune.session.application.profile_run import ProfiledRun
-    from colltune.session.collect import Collected
     from colltune.session.doctor import Diagnosis
     from colltune.session.lint import Linted
     from colltune.session.plan import Costs
@@ -63,7 +61,7 @@ def tune(
     a ``profile`` says what to tune. ``listener`` hears of the progress. Raises ColltuneError; what was measured by then
     is kept, and ``resume`` goes on.
     """
-    options = TuneOptions.of(_names(collectives), arguments)
+    options = TuneOptions.of(names_of(collectives), arguments)
     from colltune.session.tuning.tune_here import tune_here
 
     tune_here(options, Path(out), listener)
@@ -88,47 +86,7 @@ def tune_alltoallv(
     from colltune.session.tuning.tune_alltoallv import tune_alltoallv_here
 
     refuse_with_alltoallv(arguments.keys())
-    return tune_alltoallv_here(arguments, Path(out), listener, counts=_paths(counts))
-
-
-def collect(
-    collectives: str | Sequence[str] = (),
-    out: PathLike = "data.parquet",
-    *,
-    min_size: str | int = "1",
-    max_size: str | int = MAX_SIZE,
-    between: int = 1,
-    node_counts: Sequence[int] | None = None,
-    ppn_counts: Sequence[int] | None = None,
-    budget: str | float | None = None,
-    resume: bool = False,
-    cluster: str = "",
-    seed: int = 1,
-    thread_level: str = "single",
-    simulate: str = "",
-    listener: Listener | None = None,
-    **machine: Unpack[MachineArguments],
-) -> Collected:
-    """Measures every legal algorithm at every shape and size into the table ``out``, as `colltune study collect` does.
-
-    No name is all collectives. Raises ColltuneError; what was measured by then is kept, and ``resume`` goes on.
-    """
-    from colltune.session.collect import CollectOptions
-    from colltune.session.collect_here import collect_here
-
-    options = CollectOptions(
-        _names(collectives),
-        parse_size(min_size),
-        parse_size(max_size),
-        between,
-        node_counts,
-        ppn_counts,
-        math.inf if budget is None else parse_duration(budget),
-        resume,
-        seed,
-    )
-    where = machine_options(machine, thread_level)
-    return collect_here(options, Path(out), where, cluster=cluster, simulate=simulate, listener=listener)
+    return tune_alltoallv_here(arguments, Path(out), listener, counts=paths_of(counts))
 
 
 def predict(
@@ -142,7 +100,7 @@ def predict(
     thread_level: str = "single",
     **where: Unpack[MachineArguments],
 ) -> Tuned:
-    """A tuning without measuring, from other clusters, as `colltune study predict` does. Nothing of it is proven.
+    """A tuning without measuring, from other clusters, as `colltune predict` does. Nothing of it is proven.
 
     What was measured in ``out`` stays. With ``calibrate`` up to 40 calls are measured in this job first, for ten
     seconds at most. No rule loses more than 3% against the default with a probability above ``risk``.
@@ -150,7 +108,7 @@ def predict(
     from colltune.session.predict_here import predict_here
 
     predict_here(
-        _names(collectives),
+        names_of(collectives),
         Path(out),
         machine_options(where, thread_level),
         model=None if model is None else Path(model),
@@ -182,7 +140,7 @@ def plan(
 
     tuned = calibrated_by.directory if isinstance(calibrated_by, Tuned) else calibrated_by
     return plan_here(
-        _names(collectives),
+        names_of(collectives),
         machine_options(machine, thread_level),
         tuned=None if tuned is None else Path(tuned),
         smallest_bytes=parse_size(min_size),
@@ -241,7 +199,7 @@ def lint(
     """
     from colltune.session.lint import lint_selection
 
-    found = lint_selection(_paths(files), os.environ, mpi_version=mpi_version, mpiexec=mpiexec, fix=fix)
+    found = lint_selection(paths_of(files), os.environ, mpi_version=mpi_version, mpiexec=mpiexec, fix=fix)
     if fix:
         found.write_fixed()
     return found
@@ -269,23 +227,6 @@ def gather(out: PathLike = "machine.tar.gz") -> RecordedMachine:
     return recorded
 
 
-def train(
-    tables: PathLike | Sequence[PathLike],
-    out: PathLike = "model.npz",
-    *,
-    seed: int = 0,
-    listener: Callable[[str], None] = lambda _text: None,
-) -> TimesModel:
-    """Learns from other clusters' tables of times which choice is fast where, as `colltune study train` does.
-
-    The model is also in ``out``, which `predict` takes as ``model``. Raises InputError where no two clusters measured
-    one collective.
-    """
-    from colltune.predict.training import train_into
-
-    return train_into(Path(out), _paths(tables), seed, listener)
-
-
 def features(machine: PathLike | None = None, *, triad: bool = True) -> Hardware:
     """This node's processors, memory and network, as `colltune doctor --features` shows them; None is missing.
 
@@ -298,33 +239,3 @@ def features(machine: PathLike | None = None, *, triad: bool = True) -> Hardware
     if machine is not None:
         return read_features(RecordedMachine.load(Path(machine)))
     return read_features(RunningMachine(), measure_triad if triad else None)
-
-
-def evaluate(
-    tables: PathLike | Sequence[PathLike],
-    *,
-    strategies: Sequence[str] = ("ours", "acclaim", "fact", "random"),
-    seeds: int = 20,
-    budget: str | float = "15m",
-    collectives: str | Sequence[str] = (),
-    jobs: int = 1,
-) -> StrategyComparison:
-    """Replays tuning on recorded tables, as `colltune study evaluate` does; ``runs`` of the result has each tuning.
-
-    ``tables``: files of `colltune study collect`. ``budget``: end after this time with what there is. Raises InputError
-    where not one tuning ended in it.
-    """
-    from colltune.research.evaluation import Plan, load
-    from colltune.research.evaluation import evaluate as compare
-    from colltune.research.strategies import contestants
-
-    grids = load(_paths(tables), _names(collectives))
-    return compare(grids, Plan(contestants(strategies), seeds, parse_duration(budget), jobs))
-
-
-def _names(collectives: str | Sequence[str]) -> Sequence[str]:
-    return [collectives] if isinstance(collectives, str) else collectives
-
-
-def _paths(given: PathLike | Sequence[PathLike]) -> list[Path]:
-    return [Path(one) for one in ([given] if isinstance(given, str | os.PathLike) else given)]

@@ -52,7 +52,7 @@ def guidelines(
     note: Callable[[str], None] = lambda _text: None,
     **machine: Unpack[MachineArguments],
 ) -> "Verification":
-    """Which calls take longer than others that do the same (``slower``), as `colltune study guidelines` finds them."""
+    """Which calls take longer than others that do the same (``slower``), as `colltune guidelines` finds them."""
     from colltune.session.compare import violations_of
     from colltune.session.sides import NOTHING, NamedSide, open_sides
 

@@ -4,20 +4,22 @@ from collections import UserDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from colltune.core.extras import has_study, study
 from colltune.core.version import __version__
 
+_ABOUT_STUDY = "For people who study how tuning works, and for clusters that are not at hand."
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
 
 
 @dataclass(frozen=True)
-class _Entry:
-    """``summary``: its line in the help. ``module``: the file below ``colltune.cli``; "" for its name.
+class Entry:
+    """``summary``: its line in the help. ``module``: with its package; "" for that of its name in ``colltune.cli``.
 
     ``command_class``: a class there that reads the arguments. ``passes_on``: what follows belongs to another program.
     ``is_group``: the command has commands itself.
@@ -33,33 +35,28 @@ class _Entry:
 # By what a reader wants to do, in the order of the help. Each summary fits a line of 80 columns.
 _SECTIONS = {
     "What everybody needs": {
-        "doctor": _Entry("What is here: MPI, launcher, job, and what can be tuned"),
-        "plan": _Entry("How long tuning takes, and how many core-hours"),
-        "tune": _Entry("Measure, decide, prove, and write the files"),
-        "report": _Entry("What was gained, how sure that is, and what stays out"),
-        "run": _Entry("Run a program with a tuning", passes_on=True, command_class="RunCommand"),
-        "verify": _Entry("Does it hold? Right results, and nowhere slower"),
+        "doctor": Entry("What is here: MPI, launcher, job, and what can be tuned"),
+        "plan": Entry("How long tuning takes, and how many core-hours"),
+        "tune": Entry("Measure, decide, prove, and write the files"),
+        "report": Entry("What was gained, how sure that is, and what stays out"),
+        "run": Entry("Run a program with a tuning", passes_on=True, command_class="RunCommand"),
+        "verify": Entry("Does it hold? Right results, and nowhere slower"),
     },
-    "To look closer": {
-        "demo": _Entry("A recorded cluster and this machine, tuned in a minute"),
-        "profile": _Entry("Which collectives a program calls", passes_on=True),
-        "compare": _Entry("Two settings, files or builds of an MPI: equally fast?"),
-        "explain": _Entry("Which rule decides a call, and why"),
-        "env": _Entry("The exports that load a tuning, for eval in a shell"),
-        "lint": _Entry("Find errors in files for MPICH, Open MPI and UCC"),
-        "export": _Entry("Write a tuning in another format"),
+    "To look closer, for a site, and to study tuning": {
+        "demo": Entry("A recorded cluster and this machine, tuned in a minute"),
+        "profile": Entry("Which collectives a program calls", passes_on=True),
+        "compare": Entry("Two settings, files or builds of an MPI: equally fast?"),
+        "guidelines": Entry(
+            "Which collectives take longer than others that do the same", module="colltune.cli.compare"
+        ),
+        "explain": Entry("Which rule decides a call, and why"),
+        "env": Entry("The exports that load a tuning, for eval in a shell"),
+        "lint": Entry("Find errors in files for MPICH, Open MPI and UCC"),
+        "export": Entry("Write a tuning in another format"),
+        "predict": Entry("Write a tuning without measuring, or after a few calls"),
+        "site": Entry("The memory of a site, and the tunings it hands out", is_group=True),
+        "study": Entry("For research: collect, evaluate, train (colltune-study)", passes_on=True),
     },
-    "For a site, and for people who study tuning": {
-        "site": _Entry("The memory of a site, and the tunings it hands out", is_group=True),
-        "study": _Entry("collect, evaluate, train, predict, guidelines", is_group=True),
-    },
-}
-_STUDY = {
-    "collect": _Entry("Measure every algorithm at every size, into a table"),
-    "evaluate": _Entry("Compare strategies on recorded tables"),
-    "train": _Entry("Learn from the tables of other clusters"),
-    "guidelines": _Entry("Which collectives take longer than others that do the same", module="compare"),
-    "predict": _Entry("Write a tuning without measuring, or after a few calls"),
 }
 _ENTRIES = {name: entry for section in _SECTIONS.values() for name, entry in section.items()}
 
@@ -97,7 +94,7 @@ _FORMER = {
     "diff": _Former("report A --diff B", _diff),
     "features": _prefixed("doctor", "--features"),
     "gather": _Former("doctor --record FILE", _gather),
-    **{name: _prefixed("study", name) for name in _STUDY if name != "guidelines"},
+    **{name: _prefixed("study", name) for name in ("collect", "evaluate", "train")},
 }
 
 
@@ -106,16 +103,15 @@ class _Commands(UserDict[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         found = self.data[name]
-        if isinstance(found, _Entry):
+        if isinstance(found, Entry):
             found = self.data[name] = _made(name, found)
         return found
 
 
-def _made(name: str, entry: _Entry) -> Any:
-    if name == "study":
-        about = "For people who study how tuning works, and for clusters that are not at hand."
-        return _Study(name=name, help=about, no_args_is_help=True, rich_markup_mode=None)
-    module = import_module(f"colltune.cli.{entry.module or name}")
+def _made(name: str, entry: Entry) -> Any:
+    if name == "study" and has_study():
+        return _Study(name=name, help=_ABOUT_STUDY, no_args_is_help=True, rich_markup_mode=None)
+    module = import_module(entry.module or f"colltune.cli.{name}")
     holder = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     if entry.is_group:
         holder.add_typer(getattr(module, name), name=name)
@@ -129,7 +125,7 @@ def _made(name: str, entry: _Entry) -> Any:
 class _Group(TyperGroup):
     """Lists its commands in sections without importing any of them."""
 
-    sections: ClassVar[Mapping[str, Mapping[str, _Entry]]] = _SECTIONS
+    sections: Mapping[str, Mapping[str, Entry]] = _SECTIONS
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -145,7 +141,11 @@ class _Group(TyperGroup):
 
 
 class _Study(_Group):
-    sections: ClassVar[Mapping[str, Mapping[str, _Entry]]] = {"Commands": _STUDY}
+    """The commands of colltune-study."""
+
+    def __init__(self, **attributes: Any) -> None:
+        self.sections = {"Commands": study("commands")}
+        super().__init__(**attributes)
 
 
 class _Main(_Group):

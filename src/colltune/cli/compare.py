@@ -1,4 +1,4 @@
-"""`colltune compare` and `colltune study guidelines`: are two settings, or two calls that do the same, equally fast?"""
+"""`colltune compare` and `colltune guidelines`: are two settings, or two calls that do the same, equally fast?"""
 
 from __future__ import annotations
 

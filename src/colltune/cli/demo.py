@@ -39,11 +39,11 @@ def _recorded(out: Path) -> None:
     from colltune.cli.console import echo
     from colltune.cli.display import Display
     from colltune.measure.replay import TimeDrift
-    from colltune.research.delivery import DRIFT_SD, LAUNCH_S, LAUNCH_SD, deliver_into
     from colltune.session.make_page import make_page
+    from colltune.session.recorded_campaign import DRIFT_SD, LAUNCH_S, LAUNCH_SD, deliver_into
     from colltune.store.packed_grids import unpack_grids
 
-    with resources.as_file(resources.files("colltune.research") / "lumi.npz") as path:
+    with resources.as_file(resources.files("colltune.bench") / "lumi.npz") as path:
         grids = unpack_grids(path)
     out.mkdir(parents=True, exist_ok=True)
     with Display() as display:

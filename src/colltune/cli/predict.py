@@ -1,4 +1,4 @@
-"""`colltune study predict`: a selection file without measuring, from what other clusters found."""
+"""`colltune predict`: a selection file without measuring, from what other clusters found."""
 
 from collections import Counter
 from pathlib import Path
@@ -90,7 +90,7 @@ def _show(result: "PredictResult", out: Path) -> None:
         for reason, count in why.most_common(3):
             echo(f"  {count}: {reason}")
         echo(
-            "Nothing was measured or proven. `colltune study predict --calibrate` measures for 10 s and is surer;"
+            "Nothing was measured or proven. `colltune predict --calibrate` measures for 10 s and is surer;"
             " `colltune tune` proves."
         )
     mpiexec = result.tuning.environment.mpiexec

@@ -1,9 +1,13 @@
-"""Libraries that a plain install leaves out: imported where they are used, named as pip knows them if missing."""
+"""Libraries that a plain install leaves out: imported where they are used, named as pip knows them if missing.
+
+colltune-study is one of them: a distribution of the same repository, for people who study how tuning works.
+"""
 
 from importlib import import_module
 from typing import Any
 
 from colltune.core.errors import InputError
+from colltune.core.version import __version__
 
 _PACKAGE = {"sklearn": "scikit-learn", "vl_convert": "vl-convert-python"}
 
@@ -20,3 +24,47 @@ def extra(module: str, purpose: str, instead: str = "") -> Any:
         raise InputError(
             f"{purpose} needs {package}", f"Run pip install {package}{', ' if instead else ''}{instead}"
         ) from error
+
+
+_STUDY = "colltune-study"
+
+
+def has_study() -> bool:
+    """Whether colltune-study is installed, and of this release."""
+    return _release(_study_version()) == _release(__version__)
+
+
+def study(part: str) -> Any:
+    """The entry point ``part`` of colltune-study; no other distribution can provide it.
+
+    Raises InputError where that is not installed, is of another release, or cannot be imported.
+    """
+    from importlib.metadata import distribution
+
+    how = "Run pip install ./packaging/study in the checkout of colltune"
+    installed = _study_version()
+    if not installed:
+        raise InputError(f"this needs {_STUDY}, which is not installed", how)
+    if not has_study():
+        raise InputError(f"{_STUDY} {installed} does not fit colltune {__version__}", how)
+    try:
+        (entry,) = distribution(_STUDY).entry_points.select(group="colltune.study", name=part)
+        return entry.load()
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InputError(f"{_STUDY} {installed} cannot be loaded: {error}", how) from error
+
+
+def _study_version() -> str:
+    """ "" where it is not installed."""
+    # Imported late: it would delay every command.
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(_STUDY)
+    except PackageNotFoundError:
+        return ""
+
+
+def _release(version: str) -> str:
+    """``version`` without what marks a state between two releases."""
+    return version.partition(".dev")[0].partition("+")[0]

@@ -12,7 +12,7 @@ from colltune.learn.scenario_columns import Floats
 class Learner(Protocol):
     """Chooses what to measure next, for one collective, and learns from what was measured.
 
-    Laws (tested on every implementation by ``colltune.testing.LearnerContract``): the order in which samples are
+    Laws (tested on every implementation by ``colltune_study.testing.LearnerContract``): the order in which samples are
     told is irrelevant to the model; telling one sample twice changes nothing; a point that is pending or fully
     measured is never asked for again (one that was asked for with few ``repetitions`` may be, once); samples without a
     time never enter the model; equal seeds and samples give equal answers.

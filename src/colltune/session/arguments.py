@@ -220,6 +220,16 @@ def machine_options(given: MachineArguments, thread_level: str = "single") -> "M
     )
 
 
+def names_of(collectives: str | Sequence[str]) -> Sequence[str]:
+    """A name alone, or several."""
+    return [collectives] if isinstance(collectives, str) else collectives
+
+
+def paths_of(given: PathLike | Sequence[PathLike]) -> list[Path]:
+    """A path alone, or several."""
+    return [Path(path) for path in ([given] if isinstance(given, str | os.PathLike) else given)]
+
+
 # Arguments of `tune` that say nothing for MPI_Alltoallv, whose algorithms and table are our own.
 _NOT_FOR_ALLTOALLV = ("runtime", "check", "min_size", "gate", "reproducible", "topology", "prior")
 

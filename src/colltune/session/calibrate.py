@@ -1,6 +1,6 @@
 """Calibrates a prediction: a few dozen pairs, measured on the real job within seconds, correct what other clusters say.
 
-What `colltune study predict --calibrate` does before it decides.
+What `colltune predict --calibrate` does before it decides.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

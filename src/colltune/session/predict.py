@@ -1,6 +1,6 @@
 """Rules without any measurement: a model of other clusters' times, and the same emitters as after tuning.
 
-What `colltune study predict` and the Python API do. The model says how fast each choice is expected to be, and how
+What `colltune predict` and the Python API do. The model says how fast each choice is expected to be, and how
 likely it loses against the default.
 """
 

@@ -1,4 +1,4 @@
-"""Predicts where the options say: finds MPI and model, and writes. What `colltune study predict` does."""
+"""Predicts where the options say: finds MPI and model, and writes. What `colltune predict` does."""
 
 import os
 from collections.abc import Callable, Sequence

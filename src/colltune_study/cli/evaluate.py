@@ -12,11 +12,11 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from colltune.research.delivery import Delivery
-    from colltune.research.evaluation import Plan, StrategyComparison
-    from colltune.research.simulate import Run
-    from colltune.research.whole_campaigns import CampaignPlan
+    from colltune.session.recorded_campaign import Delivery
     from colltune.store.grid import Grid
+    from colltune_study.research.evaluation import Plan, StrategyComparison
+    from colltune_study.research.simulate import Run
+    from colltune_study.research.whole_campaigns import CampaignPlan
 
 _PLAIN_EVERY_S = 5.0
 
@@ -72,11 +72,11 @@ def evaluate(
     if plots not in ("png", "svg", "none"):
         raise InputError(f"--plots {plots} is no format", "Use png, svg or none")
     from colltune.cli.terminal import make_console
-    from colltune.research.evaluation import Plan, evaluate, load, load_weights
-    from colltune.research.figures import pyplot_for_files
-    from colltune.research.learners.scaling import Scaling
-    from colltune.research.strategies import contestants
     from colltune.session.tuning.options import require_writable
+    from colltune_study.research.evaluation import Plan, evaluate, load, load_weights
+    from colltune_study.research.figures import pyplot_for_files
+    from colltune_study.research.learners.scaling import Scaling
+    from colltune_study.research.strategies import contestants
 
     if scaling and scaling not in list(Scaling):
         raise InputError(f"there is no scaling {scaling!r}", f"There are {', '.join(Scaling)}")
@@ -88,7 +88,7 @@ def evaluate(
     grids = load(data, [name.strip() for name in collectives.split(",") if name.strip()])
     jobs = jobs or len(os.sched_getaffinity(0))
     if campaign:
-        from colltune.research.whole_campaigns import CampaignPlan
+        from colltune_study.research.whole_campaigns import CampaignPlan
 
         asked = sorted({parse_duration(text.strip()) for text in budgets.split(",")})
         evaluate_campaigns(grids, CampaignPlan(asked, seeds, limit_s, jobs, parse_duration(launch)), out, plots)
@@ -137,8 +137,8 @@ def _shows(console: Console) -> Callable[[int, int, Run], None]:
 
 
 def _write(out: Path, runs: Sequence[Run], plan: Plan) -> None:
-    from colltune.research.compare import reach_by_grid, write_steps, write_table
-    from colltune.research.tunings_summary import write_stops
+    from colltune_study.research.compare import reach_by_grid, write_steps, write_table
+    from colltune_study.research.tunings_summary import write_stops
 
     write_steps(out / "steps.csv", runs)
     write_table(out / "reach.csv", reach_by_grid(runs, plan.good))
@@ -146,8 +146,8 @@ def _write(out: Path, runs: Sequence[Run], plan: Plan) -> None:
 
 
 def _report(console: Console, done: StrategyComparison, plan: Plan, places: Sequence[float]) -> None:
-    from colltune.research.strategy_tables import means_table, reach_table
-    from colltune.research.tunings_summary import complete_seeds
+    from colltune_study.research.strategy_tables import means_table, reach_table
+    from colltune_study.research.tunings_summary import complete_seeds
 
     names = [contestant.name for contestant in plan.contestants]
     seeds = complete_seeds(done.runs)
@@ -164,9 +164,9 @@ def _report(console: Console, done: StrategyComparison, plan: Plan, places: Sequ
 
 
 def _finish(out: Path, done: StrategyComparison, plots: str, good: float) -> None:
-    from colltune.research.figures import draw_curves
-    from colltune.research.results_t4 import write_t4
-    from colltune.research.tunings_summary import METRICS, Axis, write_curves
+    from colltune_study.research.figures import draw_curves
+    from colltune_study.research.results_t4 import write_t4
+    from colltune_study.research.tunings_summary import METRICS, Axis, write_curves
 
     write_curves(out / "curves.csv", done.runs)
     write_t4(out / "t4", done.runs)
@@ -195,9 +195,9 @@ def evaluate_campaigns(grids: Sequence[Grid], plan: CampaignPlan, out: Path, plo
     """Prints one table; leaves campaigns.csv and, where ``plots`` names a format, the picture in ``out``."""
     from colltune.cli.terminal import make_console
     from colltune.core.units import format_budget, format_count
-    from colltune.research.campaign_figures import campaigns_table, draw_campaigns, write_campaigns
-    from colltune.research.delivery import by_cluster
-    from colltune.research.whole_campaigns import run_campaigns
+    from colltune_study.research.campaign_figures import campaigns_table, draw_campaigns, write_campaigns
+    from colltune_study.research.delivery import by_cluster
+    from colltune_study.research.whole_campaigns import run_campaigns
 
     console = make_console()
 

@@ -11,11 +11,11 @@ from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
 from colltune.measure.contract import Effort
 from colltune.measure.replay import MeasuringCost, ReplaySource
-from colltune.research.contract import MakeStrategy, Strategy
-from colltune.research.driven import Driven
-from colltune.research.metrics import SIGNIFICANT, Metrics, score, select
 from colltune.search.campaign import Campaign
 from colltune.store.grid import Floats, Grid
+from colltune_study.research.contract import MakeStrategy, Strategy
+from colltune_study.research.driven import Driven
+from colltune_study.research.metrics import SIGNIFICANT, Metrics, score, select
 
 Pair = tuple[Scenario, Choice]
 

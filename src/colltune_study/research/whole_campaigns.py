@@ -8,9 +8,10 @@ from functools import partial
 import numpy as np
 
 from colltune.core.errors import InputError
-from colltune.research.delivery import LAUNCH_S, Delivery, by_cluster, deliver
-from colltune.research.processes import run_seeds
+from colltune.session.recorded_campaign import LAUNCH_S, Delivery
 from colltune.store.grid import Grid
+from colltune_study.research.delivery import by_cluster, deliver
+from colltune_study.research.processes import run_seeds
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from colltune.core.model_answers import Model
 from colltune.core.sample import Sample
 from colltune.core.space import Point
 from colltune.learn.scenario_columns import Floats
-from colltune.research.contract import Strategy
+from colltune_study.research.contract import Strategy
 
 
 class Driven:

@@ -16,9 +16,9 @@ from colltune.core.scenario import Scenario
 from colltune.core.space import Space
 from colltune.learn.scenario_columns import Floats
 from colltune.learn.told import Pair
-from colltune.research.learners.fact import FactLearner
-from colltune.research.learners.published import ModelPerChoice, PublishedSettings
-from colltune.research.learners.trees import TreeShape
+from colltune_study.research.learners.fact import FactLearner
+from colltune_study.research.learners.published import ModelPerChoice, PublishedSettings
+from colltune_study.research.learners.trees import TreeShape
 
 # As many configurations as the authors tried (FACT, table IV); the first is the one without tuning.
 TRIALS = 20

@@ -12,7 +12,7 @@ from pathlib import Path
 from colltune.core.choice import format_choice
 from colltune.core.sample import Sample, Status
 from colltune.core.version import __version__
-from colltune.research.simulate import Run
+from colltune_study.research.simulate import Run
 
 _INVALIDITY = {"ok": "correct", "inapplicable": "constraints", "wrong": "correctness", "hung": "timeout"}  # by Status
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from colltune.research.compare import Estimate, by_strategy, estimate, write_csv
-from colltune.research.metrics import Metrics
-from colltune.research.simulate import Run
 from colltune.store.grid import Floats
+from colltune_study.research.compare import Estimate, by_strategy, estimate, write_csv
+from colltune_study.research.metrics import Metrics
+from colltune_study.research.simulate import Run
 
 METRICS = ("slowdown", "mistakes", "accuracy", "worst", "r2", "regret")
 _BOOTSTRAPS = 300

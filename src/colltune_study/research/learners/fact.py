@@ -6,8 +6,8 @@ from colltune.core.choice import Choice
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.learn.scenario_columns import scenario_columns
-from colltune.research.learners import trees
-from colltune.research.learners.published import PublishedLearner, grow
+from colltune_study.research.learners import trees
+from colltune_study.research.learners.published import PublishedLearner, grow
 
 
 class FactLearner(PublishedLearner):

@@ -20,10 +20,10 @@ from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
 from colltune.learn.scenario_columns import Floats, scenario_columns
 from colltune.learn.told import History, Pair
-from colltune.research.learners import trees
-from colltune.research.learners.nearness import NearGains
-from colltune.research.learners.scaling import Scaling, as_log_time, scale
-from colltune.research.learners.trees import FULLY_GROWN, TreeShape, jackknife_variance
+from colltune_study.research.learners import trees
+from colltune_study.research.learners.nearness import NearGains
+from colltune_study.research.learners.scaling import Scaling, as_log_time, scale
+from colltune_study.research.learners.trees import FULLY_GROWN, TreeShape, jackknife_variance
 
 
 @dataclass(frozen=True, slots=True)

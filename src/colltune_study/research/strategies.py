@@ -14,12 +14,12 @@ from colltune.core.sample import Sample
 from colltune.core.space import Point, Space
 from colltune.learn.decision import DecisionLearner, DecisionSettings
 from colltune.measure.replay import MeasuringCost
-from colltune.research.contract import MakeStrategy, Strategy
-from colltune.research.learners.fact import FactLearner
-from colltune.research.learners.published import AcclaimLearner, PublishedSettings, RandomLearner
-from colltune.research.learners.scaling import Scaling
-from colltune.research.learners.tuned_parameters import TunedFactLearner
-from colltune.research.simulate import Pace
+from colltune_study.research.contract import MakeStrategy, Strategy
+from colltune_study.research.learners.fact import FactLearner
+from colltune_study.research.learners.published import AcclaimLearner, PublishedSettings, RandomLearner
+from colltune_study.research.learners.scaling import Scaling
+from colltune_study.research.learners.tuned_parameters import TunedFactLearner
+from colltune_study.research.simulate import Pace
 
 OURS = "ours"
 NAMES = (OURS, "acclaim", "fact", "random")

@@ -5,21 +5,17 @@ table, each by its weight. A choice that is not legal at a scenario leaves it to
 """
 
 import math
-import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from colltune.bench.recorded_cluster import RecordedBench, Thinking
+from colltune.bench.recorded_cluster import RecordedBench
 from colltune.core.choice import DEFAULT
-from colltune.core.grouping import grouped
 from colltune.core.proven import Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import Scenario
 from colltune.core.space import weight_of
-from colltune.measure.launch_effects import NO_EFFECTS, LaunchEffects
-from colltune.measure.replay import TimeDrift
 from colltune.prove.audit.harm import SLOWER
 from colltune.session.tuning.options import Listener, TuneOptions, TuneResult
 from colltune.session.tuning.tune import tune
@@ -59,34 +55,6 @@ class Delivery:
         return self.total_s / max(self.budget_s, self.fixed_cost_s)
 
 
-def by_cluster(grids: Iterable[Grid]) -> dict[str, list[Grid]]:
-    """The tables of one cluster, which are tuned together: those of one file."""
-    return grouped(grids, lambda grid: grid.name.rpartition("/")[0] or grid.name)
-
-
-def deliver(
-    table: str,
-    grids: Sequence[Grid],
-    budget_s: float,
-    seed: int,
-    launch_s: float = LAUNCH_S,
-    launch_sd: float = LAUNCH_SD,
-    *,
-    store: Path | None = None,
-    charged: bool = False,
-    effects: LaunchEffects = NO_EFFECTS,
-) -> Delivery:
-    """Tunes all sizes of ``grids``, one cluster's, with ``budget_s``. Raises InputError where there is no default.
-
-    ``store``: that of its site, if it has one. ``charged``: our own computing takes time, where it is not hidden behind
-    a measurement; equal seeds then differ a little. ``effects``: what else launches and moments do to times.
-    """
-    thinking, drift = Thinking() if charged else None, TimeDrift(DRIFT_SD, seed)
-    bench = RecordedBench(grids, launch_s, launch_sd, drift, machine=table, thinking=thinking, effects=effects)
-    with tempfile.TemporaryDirectory() as place:
-        return deliver_into(Path(place), bench, budget_s, seed, store=store)[0]
-
-
 def deliver_into(
     out: Path,
     bench: RecordedBench,
@@ -96,7 +64,10 @@ def deliver_into(
     *,
     store: Path | None = None,
 ) -> tuple[Delivery, TuneResult]:
-    """The same on ``bench``, with the tuning left in ``out``."""
+    """Tunes all sizes of the tables of ``bench`` with ``budget_s``, and leaves the tuning in ``out``.
+
+    ``store``: that of its site, if it has one. Raises InputError where there is no default.
+    """
     grids = bench.grids
     sizes = [scenario.size_bytes for grid in grids for scenario in grid.scenarios]
     options = TuneOptions(

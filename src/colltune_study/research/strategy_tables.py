@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_count, format_duration
-from colltune.research.compare import Estimate, reach_by_grid
-from colltune.research.simulate import Run
-from colltune.research.tunings_summary import METRICS, Axis, at_place, at_stop, mean_over_tables
+from colltune_study.research.compare import Estimate, reach_by_grid
+from colltune_study.research.simulate import Run
+from colltune_study.research.tunings_summary import METRICS, Axis, at_place, at_stop, mean_over_tables
 
 _AXES = {Axis.TIME: "collection time", Axis.PAIRS: "training set"}
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from colltune.core.errors import InputError
 from colltune.core.extras import extra
-from colltune.research.compare import by_strategy
-from colltune.research.simulate import GOOD_ENOUGH, Run
-from colltune.research.tunings_summary import METRICS, Axis, Curve, curve, places_on
+from colltune_study.research.compare import by_strategy
+from colltune_study.research.simulate import GOOD_ENOUGH, Run
+from colltune_study.research.tunings_summary import METRICS, Axis, Curve, curve, places_on
 
 LABELS = {
     "slowdown": "average slowdown",

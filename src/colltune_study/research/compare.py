@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from colltune.core.grouping import grouped
-from colltune.research.metrics import Metrics
-from colltune.research.simulate import GOOD_ENOUGH, Run
+from colltune_study.research.metrics import Metrics
+from colltune_study.research.simulate import GOOD_ENOUGH, Run
 
 _BOOTSTRAPS = 2000
 

@@ -1,1 +1,0 @@
-"""Contract suites: the tests that every implementation of an interface inherits."""
