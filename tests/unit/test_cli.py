@@ -343,7 +343,6 @@ def test_run_looks_for_the_table_of_alltoallv_in_a_directory(tmp_path: Path) -> 
         (("evaluate", "nowhere.csv"), "study evaluate"),
         (("train", "nowhere.csv"), "study train"),
         (("collect", "bcats"), "study collect"),
-        (("predict", "bcats"), "study predict"),
     ],
 )
 def test_the_names_of_earlier_versions_work_and_say_the_new_ones(former: tuple[str, ...], now: str) -> None:
