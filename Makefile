@@ -44,7 +44,7 @@ BESIDE  := --numprocesses $(WORKERS) --dist worksteal
 test: $(BIN)/.ready $(OMPI)/.ready ## all that runs no MPI, and a slice of what does: minutes
 	$(BIN)/lint-imports --no-cache
 	$(PYTEST) $(BESIDE) -m "not mpi and not slow"
-	$(PYTEST) --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder -m "mpi and slice and not slow"
+	$(PYTEST) tests/mpi --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder -m "slice and not slow"
 
 test-mpi: $(BIN)/.ready $(OMPI)/.ready ## all tests on a real MPI that end in minutes
 	$(PYTEST) -m "mpi and not slow"

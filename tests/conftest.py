@@ -34,8 +34,13 @@ SLICE = Path(__file__).parent / "mpi" / "slice.txt"
 LONGEST = ("test_whole_tune.py", "test_profile_tune.py", "test_run_measure.py", "test_alltoallv_forms.py")
 
 
+# In pytest's cache: the tests that the last runs skipped.
+SKIPPED = "colltune/skipped"
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--minutes", type=float, help="tests that have not begun after this time are skipped")
+    parser.addoption("--skipped", action="store_true", help="only tests that were skipped when they last ran")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -46,14 +51,28 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Gives what slice.txt names its mark, and begins with what takes the longest."""
-    lines = {line for line in SLICE.read_text().splitlines() if not line.startswith("#")}
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Gives what slice.txt names its marks, and begins with what takes the longest."""
+    lines = dict(line.partition(" # ")[::2] for line in SLICE.read_text().splitlines() if not line.startswith("#"))
     for item in items:
         case = f"{item.path.name}::{item.name}"
-        if not lines.isdisjoint({item.path.name, case.partition("[")[0], case}):
+        for name in lines.keys() & {item.path.name, case.partition("[")[0], case}:
             item.add_marker("slice")
+            if lines[name]:
+                item.add_marker(lines[name])
+    if config.getoption("skipped"):
+        skipped = set(config.cache.get(SKIPPED, [])) if hasattr(config, "cache") else set()
+        items[:] = [item for item in items if skipped & {item.nodeid, item.nodeid.partition("::")[0]}]
     items.sort(key=lambda item: item.path.name not in LONGEST)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Remembers what was skipped for want of a program, which may be installed later: see ``--skipped``."""
+    stats, cache = terminalreporter.stats, getattr(terminalreporter.config, "cache", None)
+    if cache:
+        ran = {report.nodeid for name in ("passed", "failed", "error") for report in stats.get(name, [])}
+        skipped = {report.nodeid for report in stats.get("skipped", [])}
+        cache.set(SKIPPED, sorted(set(cache.get(SKIPPED, [])) - ran | skipped))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -69,8 +88,10 @@ def nothing_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory, nothing_is_left: None) -> Iterator[Path]:
-    """Where this session's compiled programs are; never the user's own cache."""
-    directory = tmp_path_factory.mktemp("cache")
+    """Where this session's compiled programs are, for all its workers; never the user's own cache."""
+    base = tmp_path_factory.getbasetemp()
+    directory = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache"
+    directory.mkdir(mode=0o700, exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLLTUNE_CACHE", str(directory))
         # Tests run beside others, and most are of something else than that; those of it take this back.

@@ -69,11 +69,12 @@ def test_a_program_whose_calls_met_none_is_told_why(kit: Kit, way: str) -> None:
     assert "not proven" in done.stderr
 
 
-def test_a_program_that_counts_nothing_is_told(kit: Kit, cache: Path) -> None:
+def test_a_program_that_counts_nothing_is_told(kit: Kit, tmp_path: Path) -> None:
     mpi, _, tuned = kit
     done = subprocess.run(
         [*COLLTUNE, "run", "--prove", str(tuned), "--", str(mpi.mpiexec), "-n", "1", "true"],
-        env={**os.environ, **ON_EITHER}, capture_output=True, text=True, timeout=150, check=False,
+        env={**os.environ, **ON_EITHER, "COLLTUNE_CACHE": str(tmp_path)}, capture_output=True, text=True, timeout=150,
+        check=False,
     )  # fmt: skip
     assert "its calls were not counted: no program left a count" in done.stderr
-    assert not list(cache.glob("count-*"))
+    assert not list(tmp_path.glob("count-*"))
