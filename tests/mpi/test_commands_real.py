@@ -66,7 +66,7 @@ def colltune(*arguments: object, **variables: str) -> subprocess.CompletedProces
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
         stdin=subprocess.DEVNULL,
         env={**os.environ, "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", **variables},
     )
@@ -143,7 +143,7 @@ def test_the_diagnosis_is_the_same_in_python_and_on_the_command_line(mpi: Instal
     assert set(found.choices) | set(found.nothing_to_tune) == set(TUNABLE)
     catalogue = load("mpich", mpi.version)
     command = [*COLLTUNE, "doctor", "--all", "--mpiexec", str(mpi.mpiexec), "--ppn", "2"]
-    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
     for collective in TUNABLE:
         expected = found.nothing_to_tune.get(collective) or format_choices(found.choices[collective])
         in_file = collective in found.nothing_to_tune or catalogue.collective(collective).in_file

@@ -28,7 +28,7 @@ TWO_NODES = {"MPIR_CVAR_NUM_CLIQUES": "2", "MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PR
 def readme_script() -> str:
     """The Slurm script that the README shows."""
     text = (ROOT / "README.md").read_text()
-    block = re.search(r"^Slurm:\n\n```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    block = re.search(r"Slurm:\n\n```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     assert block is not None
     return block.group(1)
 

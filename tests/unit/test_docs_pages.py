@@ -122,6 +122,18 @@ def test_an_option_that_a_page_names_alone_is_one_of_some_command(page: Path) ->
     assert not sorted(alone - every)
 
 
+def test_the_first_screen_of_the_readme_shows_the_gain_and_how_to_get_it() -> None:
+    """Each figure is one of docs/results.md, so that neither can be changed alone."""
+    screen = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:32]
+    rows = [line for line in screen if line.startswith("| ")][1:]
+    figures = [figure for row in rows for figure in re.findall(r"\d+\.\d+|0 of \d+", row)]
+    assert len(figures) > 10
+    results = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    assert [figure for figure in figures if figure not in results] == []
+    for command in ("pip install ", "colltune tune ", "colltune run ", "make demo ", "make test "):
+        assert any(command in line for line in screen), command
+
+
 def test_the_readme_names_what_everybody_needs_and_the_manual_every_command() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     rows = [line.partition("|")[2] for line in readme.splitlines() if line.startswith("|")]
