@@ -104,7 +104,7 @@ static void ct__speak_pmi(int socket)
 /* --- PMIx */
 
 #ifdef OPEN_MPI
-enum { CT__STRING = 3, CT__NOT_SUPPORTED = -47 }; /* PMIX_STRING, PMIX_ERR_NOT_SUPPORTED */
+enum { CT__STRING = 3 }; /* PMIX_STRING */
 
 typedef struct {
     char space[256];
@@ -134,7 +134,7 @@ static void ct__find(const char *name, void *function)
 {
     /* The library that is loaded is in nobody's scope where the MPI was loaded by dlopen. */
     void *library = dlopen("libpmix.so.2", RTLD_LAZY | RTLD_NOLOAD);
-    void *found = library == NULL ? dlsym(RTLD_NEXT, name) : dlsym(library, name);
+    void *found = library == NULL ? dlsym(RTLD_DEFAULT, name) : dlsym(library, name);
     if (library != NULL)
         dlclose(library);
     memcpy(function, &found, sizeof found);
@@ -163,20 +163,14 @@ static bool ct__get_by_pmix(int first, char text[CT__LINE])
     return true;
 }
 
-CT_EXPORT int PMIx_Init(ct__process *process, void *infos, size_t count);
-
-CT_EXPORT int PMIx_Init(ct__process *process, void *infos, size_t count)
+static void ct__after_init(void *process)
 {
-    int (*begin)(ct__process *, void *, size_t);
-    ct__find("PMIx_Init", &begin);
-    int code = begin == NULL ? CT__NOT_SUPPORTED : begin(process, infos, count);
-    if (ct__awaited && code == 0 && process != NULL) {
-        snprintf(ct__job, sizeof ct__job, "%s", process->space);
+    if (ct__awaited) {
+        snprintf(ct__job, sizeof ct__job, "%s", ((ct__process *)process)->space);
         ct__put = ct__put_by_pmix, ct__get = ct__get_by_pmix;
         ct__put_progressions();
     }
     ct__awaited = false;
-    return code;
 }
 #endif
 
@@ -188,6 +182,9 @@ void ct_keys_put(bool hydra, int *ranks, int count)
     qsort(ranks, (size_t)count, sizeof *ranks, ct__compare);
     ct__ranks = ranks, ct__count = count;
     ct__awaited = true;
+#ifdef OPEN_MPI
+    ct_pmix_began = ct__after_init;
+#endif
     if (hydra && socket != NULL) {
         ct__speak_pmi(atoi(socket));
         ct__put_progressions();

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 bool ct_ready;
-_Thread_local int ct_depth;
 
 /* In the order of `before`. A module that is not there yet stays NULL. */
 static const ct_module *const CT__ALL[CT_MODULES] = {

@@ -13,9 +13,17 @@ static uint64_t ct__type_bytes(MPI_Datatype type)
     return PMPI_Type_size_x(type, &large) == MPI_SUCCESS && large > 0 ? (uint64_t)large : 0;
 }
 
+/* Counts of the wide forms may be any: what is more than 64 bits hold counts as the most that they do. */
+static uint64_t ct__times(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+/* Where the count is 0 the type may be anything, and is not asked. */
 static uint64_t ct__bytes(MPI_Count count, MPI_Datatype type)
 {
-    return count > 0 ? (uint64_t)count * ct__type_bytes(type) : 0;
+    return count > 0 ? ct__times((uint64_t)count, ct__type_bytes(type)) : 0;
 }
 
 static uint64_t ct__count_at(const void *counts, bool large, int i)
@@ -28,15 +36,18 @@ static uint64_t ct__count_at(const void *counts, bool large, int i)
 static void ct__spread(ct_profile_extent *extent, const void *counts, bool large, int n, MPI_Datatype type,
                        const MPI_Datatype *types, int self)
 {
-    uint64_t each = types == NULL ? ct__type_bytes(type) : 0;
+    uint64_t each = 0; /* of the one type, once it is known */
     if (counts == NULL)
         return;
     extent->blocks_seen = true;
     extent->blocks = (uint64_t)n;
     for (int i = 0; i < n; i++) {
-        uint64_t bytes = ct__count_at(counts, large, i) * (types == NULL ? each : ct__type_bytes(types[i]));
+        uint64_t count = ct__count_at(counts, large, i), bytes = 0;
+        if (count > 0) /* else the type may be anything */
+            bytes = ct__times(count, each = types != NULL ? ct__type_bytes(types[i]) : each > 0 ? each : ct__type_bytes(type));
         extent->empty_blocks += bytes == 0;
-        extent->block_bytes += bytes;
+        if (__builtin_add_overflow(extent->block_bytes, bytes, &extent->block_bytes))
+            extent->block_bytes = UINT64_MAX;
         extent->largest_bytes = bytes > extent->largest_bytes ? bytes : extent->largest_bytes;
         extent->square_bytes += (double)bytes * (double)bytes;
         if (i == self)
@@ -91,7 +102,7 @@ static void ct__gather(const ct_call *call, ct__part part, ct_profile_extent *ex
     if (inter && part.root)
         extent->size_bytes = v ? ct__mean_block(extent) : ct__bytes(call->recv_count, call->recv_type);
     else if (extent->in_place && part.root && v)
-        extent->size_bytes = ct__count_at(call->recv_counts, call->large, part.self) * ct__type_bytes(call->recv_type);
+        extent->size_bytes = ct__bytes((MPI_Count)ct__count_at(call->recv_counts, call->large, part.self), call->recv_type);
     else if (extent->in_place && part.root)
         extent->size_bytes = ct__bytes(call->recv_count, call->recv_type);
     else
@@ -108,7 +119,7 @@ static void ct__scatter(const ct_call *call, ct__part part, ct_profile_extent *e
     if (inter && part.root)
         extent->size_bytes = v ? ct__mean_block(extent) : ct__bytes(call->send_count, call->send_type);
     else if (extent->in_place && part.root && v)
-        extent->size_bytes = ct__count_at(call->send_counts, call->large, part.self) * ct__type_bytes(call->send_type);
+        extent->size_bytes = ct__bytes((MPI_Count)ct__count_at(call->send_counts, call->large, part.self), call->send_type);
     else if (extent->in_place && part.root)
         extent->size_bytes = ct__bytes(call->send_count, call->send_type);
     else
@@ -139,7 +150,7 @@ static void ct__all(const ct_call *call, ct__part part, ct_profile_extent *exten
     default:
         extent->size_bytes = extent->in_place ? ct__bytes(call->recv_count, call->recv_type)
                                               : ct__bytes(call->send_count, call->send_type);
-        extent->own_bytes = extent->size_bytes * (call->function == CT_ALLTOALL ? (uint64_t)part.peers : 1);
+        extent->own_bytes = ct__times(extent->size_bytes, call->function == CT_ALLTOALL ? (uint64_t)part.peers : 1);
     }
 }
 
@@ -150,7 +161,7 @@ static void ct__reduce_scatter(const ct_call *call, ct_profile_extent *extent)
         ct__spread(extent, call->recv_counts, call->large, call->known->size, call->recv_type, NULL, -1);
         extent->size_bytes = extent->block_bytes;
     } else
-        extent->size_bytes = ct__bytes(call->recv_count, call->recv_type) * (uint64_t)call->known->size;
+        extent->size_bytes = ct__times(ct__bytes(call->recv_count, call->recv_type), (uint64_t)call->known->size);
     extent->own_bytes = extent->size_bytes;
 }
 
@@ -182,7 +193,7 @@ static void ct__neighbor(const ct_call *call, ct_profile_extent *extent)
         return;
     case CT_NEIGHBOR_ALLTOALL:
         extent->size_bytes = ct__bytes(call->send_count, call->send_type);
-        extent->own_bytes = extent->size_bytes * (uint64_t)degree;
+        extent->own_bytes = ct__times(extent->size_bytes, (uint64_t)degree);
         return;
     default:
         extent->size_bytes = extent->own_bytes = ct__bytes(call->send_count, call->send_type);

@@ -26,12 +26,25 @@ static MPI_Count ct__count_at(const ct_call *call, const void *counts, int i)
     return call->large ? ((const MPI_Count *)counts)[i] : (MPI_Count)((const int *)counts)[i];
 }
 
+/* Of what is more than MPI_Count holds: the same on all ranks, however they split it into counts and types. */
+static const MPI_Count CT__MOST = (MPI_Count)(UINT64_MAX >> 1);
+
+static MPI_Count ct__times(MPI_Count a, MPI_Count b)
+{
+    MPI_Count product;
+    return __builtin_mul_overflow(a, b, &product) ? CT__MOST : product;
+}
+
 /* -1: no counts, or one that cannot be. */
 static MPI_Count ct__sum(const ct_call *call, const void *counts)
 {
     MPI_Count sum = 0;
-    for (int i = 0; i < call->known->size && sum >= 0; i++)
-        sum = counts == NULL || ct__count_at(call, counts, i) < 0 ? -1 : sum + ct__count_at(call, counts, i);
+    for (int i = 0; i < call->known->size && sum >= 0; i++) {
+        if (counts == NULL || ct__count_at(call, counts, i) < 0)
+            return -1;
+        if (__builtin_add_overflow(sum, ct__count_at(call, counts, i), &sum))
+            sum = CT__MOST;
+    }
     return sum;
 }
 
@@ -69,10 +82,11 @@ static bool ct__block(const ct_call *call, MPI_Count *count, MPI_Datatype *type)
 bool ct_select_measure(const ct_call *call, ct_basis basis, MPI_Count *size, MPI_Count *count)
 {
     MPI_Datatype type;
-    if (!ct__block(call, count, &type))
+    /* Between two groups other arguments count, and no rule is for that. */
+    if (call->known->remote_size > 0 || !ct__block(call, count, &type))
         return false;
     *size = 0;
-    if (call->function == CT_BARRIER)
+    if (*count == 0) /* where the type may be none, and is not looked at; elsewhere the others' counts are zero as well */
         return true;
     /* What the library will refuse, it gets as it is: asking for the size of no type would call another error handler. */
     if (*count < 0 || type == MPI_DATATYPE_NULL)
@@ -82,11 +96,11 @@ bool ct_select_measure(const ct_call *call, ct_basis basis, MPI_Count *size, MPI
     MPI_Count bytes = ct__type_bytes(type);
     if (bytes < 0)
         return false;
-    *size = *count * bytes;
+    *size = ct__times(*count, bytes);
     MPI_Count ranks = call->known->size;
     switch (call->function) {
     case CT_REDUCE_SCATTER_BLOCK: /* the size of both kinds is that of the whole vector */
-        *size *= ranks;
+        *size = ct__times(*size, ranks);
         break;
     case CT_ALLGATHERV: /* whose counts are summed up already */
         if (basis == CT_BASIS_MESSAGE)
@@ -94,7 +108,7 @@ bool ct_select_measure(const ct_call *call, ct_basis basis, MPI_Count *size, MPI
         break;
     case CT_ALLGATHER: case CT_ALLTOALL: case CT_GATHER: case CT_SCATTER:
         if (basis == CT_BASIS_TOTAL)
-            *size *= ranks;
+            *size = ct__times(*size, ranks);
         break;
     default:
         break;

@@ -1,6 +1,10 @@
 /* libcolltune.so: a library that is preloaded into an MPI program and sees each of its collective calls.
  *
- * A call of MPI_X or PMPI_X by the program comes to the wrapper of X in wrappers.c (made by generate.py). Where another tool
+ * It is two files. What is preloaded (native/entry) has the names of MPI, and is linked to no MPI. This core is linked to the MPI
+ * that it was compiled for, and is loaded at MPI_Init where the program has that very library; its functions then stand behind
+ * those names. A program with another MPI, or with none, meets the names alone, which pass its calls on.
+ *
+ * A call of MPI_X or PMPI_X by the program comes to the wrapper of X in wrappers.c. Where another tool
  * is loaded behind us, its MPI_X is called at once, and the call is looked at when the tool makes it as PMPI_X: every tool sees
  * the program's own calls, wherever it stands. The call goes
  *
@@ -21,14 +25,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "names.h"
+#include "entry.h"
 #include "nodes.h"
-#include "real.h"
 
 typedef enum {
-    CT_BARRIER, CT_BCAST, CT_GATHER, CT_GATHERV, CT_SCATTER, CT_SCATTERV, CT_ALLGATHER, CT_ALLGATHERV, CT_ALLTOALL,
-    CT_ALLTOALLV, CT_ALLTOALLW, CT_REDUCE, CT_ALLREDUCE, CT_REDUCE_SCATTER, CT_REDUCE_SCATTER_BLOCK, CT_SCAN, CT_EXSCAN,
-    CT_NEIGHBOR_ALLGATHER, CT_NEIGHBOR_ALLGATHERV, CT_NEIGHBOR_ALLTOALL, CT_NEIGHBOR_ALLTOALLV, CT_NEIGHBOR_ALLTOALLW,
+    CT_BARRIER,
+#define CT__NUMBER(X, NAME, LOWER, UPPER, SIGNATURE) CT_##UPPER,
+    CT_COLLECTIVES(CT__NUMBER, )
+#undef CT__NUMBER
     CT_FUNCTIONS
 } ct_function;
 
@@ -119,17 +123,21 @@ struct ct_job {
 };
 
 extern struct ct_job ct_job;
-/* The library's PMPI_ functions; and the MPI_ ones of another tool that is loaded behind us, NULL where there is none. */
-extern ct_real_functions ct_real, ct_tool;
-extern bool ct_ready;
-extern _Thread_local int ct_depth __attribute__((tls_model("initial-exec")));
+/* The library's PMPI_ functions. */
+typedef struct {
+#define CT__POINTER(NAME, UPPER, SIGNATURE, FORM, COUNT, DISPL, LARGE) \
+    int(*NAME) CT_PARAMETERS(SIGNATURE, FORM, COUNT, DISPL);
+#define CT__OTHER(NAME, PARAMETERS, ARGUMENTS) int(*NAME) PARAMETERS;
+    CT_EACH_FUNCTION(CT__POINTER) CT_EACH_OTHER(CT__OTHER)
+#undef CT__POINTER
+#undef CT__OTHER
+} ct_real_functions;
 
-#define CT_EXPORT __attribute__((visibility("default")))
+extern ct_real_functions ct_real;
+extern bool ct_ready;
 
 /* Whether the wrappers have nothing to do: outside MPI_Init ... MPI_Finalize, or inside another wrapper. */
 static inline bool ct_passes(void) { return __builtin_expect(!ct_ready || ct_depth > 0, 0); }
-/* Whether the code at `address` belongs to the MPI library itself. */
-bool ct_is_library(const void *address);
 /* Nanoseconds on a clock that all processes of a node share. */
 uint64_t ct_now_ns(void);
 const char *ct_function_name(ct_function function);
@@ -144,9 +152,10 @@ ct_handlers ct_errors_take(bool fatal_too);
 void ct_errors_give_back(ct_handlers *taken);
 void ct_errors_release(MPI_Errhandler handler); /* one that MPI_Comm_get_errhandler gave */
 
-bool ct_real_find(void);
-/* `found`, a function MPI_X, unless it is the library's, as PMPI_X at `own` is: then NULL. */
-void *ct_real_of_a_tool(void *found, void *own);
+/* Finds the library's functions, and puts the wrappers of all collectives in the program's way. */
+void ct_wrap_collectives(ct_mpi *mpi);
+/* Puts a wrapper there. */
+void ct_wrap(ct_mpi *mpi, int at, ct_function_of_mpi *wrapper);
 /* Whether any module's variable is set. */
 bool ct_modules_wanted(void);
 void ct_modules_start(void);
@@ -167,9 +176,5 @@ void ct_attendance_announce(void);
 /* After it, without a message: whether all ranks of the program have it, as far as that can be told. The same on all. */
 bool ct_attendance_whole(void);
 void ct_attendance_forget(void);
-/* From MPI_Init to MPI_Finalize, if a module has something to write. */
-void ct_signals_take(void);
-void ct_signals_give_back(void);
-void ct_signals_aborted(void);
 
 #endif

@@ -15,7 +15,7 @@ from jobs import C_FLAGS, OPENMPI, QUIET
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.rules import RuleSet
 from colltune.emit.live_rules import LIVE_FILE, LiveEmitter
-from colltune.machine.compile import COMMON, LIBRARY_PARTS, build_library, source_directory
+from colltune.machine.compile import build_library
 from colltune.mpi.installation import Installation
 
 NATIVE = Path(__file__).parents[1] / "native"
@@ -85,11 +85,16 @@ def sanitized(mpi: Live) -> Live:
     asan = sanitizer.stdout.strip()
     if not Path(asan).is_file():
         pytest.skip("no AddressSanitizer beside the C compiler")
-    target = mpi.directory / "libsanitized.so"
-    parts = [source_directory(name) for name in ("include", COMMON, *LIBRARY_PARTS)]
-    flags = ["-g", *C_FLAGS, "-shared", "-fPIC", "-pthread", "-fvisibility=hidden", "-fsanitize=address,undefined"]
-    flags += ["-fno-sanitize-recover=all", *(f"-I{part}" for part in parts)]
-    sources = [str(path) for part in parts for path in sorted(part.glob("*.c"))]
-    command = [str(mpi.bench.installation.mpicc), *flags, *sources, "-lm", "-ldl", "-o", str(target)]
-    subprocess.run(command, check=True, timeout=500)
+    flags = ["-g", *C_FLAGS, "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    target = build_with(mpi.bench.installation.mpicc, mpi.directory, *flags)
     return Live(mpi.bench, Path(f"{asan}:{target}"), mpi.directory)
+
+
+def build_with(mpicc: Path | str, directory: Path, *flags: str) -> Path:
+    """The library that is preloaded, compiled with more ``flags``."""
+    wrapper = directory / "mpicc"
+    wrapper.write_text(f'#!/bin/sh\nexec "{mpicc}" {" ".join(flags)} "$@"\n')
+    wrapper.chmod(0o700)
+    cache = directory / "cache"
+    cache.mkdir(mode=0o700, exist_ok=True)
+    return build_library(wrapper, cache)

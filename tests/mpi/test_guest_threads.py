@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 from guests import Guest, guest_fixtures
-
-from colltune.machine.compile import COMMON, LIBRARY_PARTS, source_directory
+from live_jobs import build_with
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow]
 built, guest = guest_fixtures("guest_threads.c")
@@ -50,12 +49,9 @@ def watched(guest: Guest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tu
     sanitizer = runtime(tmp_path)
     mpicc = str(guest.bench.installation.mpicc)
     source = Path(__file__).parents[1] / "native" / "guest_threads.c"
-    program, library = tmp_path / "guest_threads", tmp_path / "libcolltune.so"
+    program = tmp_path / "guest_threads"
     subprocess.run([mpicc, *_FLAGS, str(source), "-o", str(program)], check=True)
-    parts = [source_directory(name) for name in ("include", COMMON, *LIBRARY_PARTS)]
-    sources = [str(path) for part in parts for path in sorted(part.glob("*.c"))]
-    flags = [*_FLAGS, "-shared", "-fPIC", "-fvisibility=hidden", *(f"-I{part}" for part in parts)]
-    subprocess.run([mpicc, *flags, *sources, "-lm", "-ldl", "-o", str(library)], check=True, timeout=200)
+    library = build_with(mpicc, tmp_path, "-g", "-O1", "-fsanitize=thread")
     ignored = tmp_path / "ignored"
     ignored.write_text("".join(f"called_from_lib:{name}\n" for name in foreign_libraries(program)))
     # PMIx wants one address for its memory in all processes, which the sanitizer has taken.

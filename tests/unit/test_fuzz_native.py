@@ -24,7 +24,7 @@ from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.space import Point
 from colltune.emit.live_rules import LIVE_FILE, LiveEmitter, live_basis
 from colltune.emit.rule_text import MOST_CHOICES, format_rules
-from colltune.machine.compile import COMMON, LIBRARY_PARTS, TIMING_PARTS, source_directory
+from colltune.machine.compile import COMMON, ENTRY, LIBRARY_PARTS, TIMING_PARTS, source_directory
 from colltune.measure.contract import Effort
 from colltune.measure.request import PointRequest
 from colltune.mpi.installation import Installation
@@ -107,9 +107,10 @@ def requests(catalogue: Catalogue) -> Iterator[bytes]:
 def compiled(mpi: Installation, compiler: str, guided: bool, place: Path) -> Path:
     parts = [
         source_directory(name)
-        for name in (COMMON, *LIBRARY_PARTS, "alltoallv_measure", "agent", "include", *TIMING_PARTS)
+        for name in (COMMON, ENTRY, *LIBRARY_PARTS, "alltoallv_measure", "agent", "include", *TIMING_PARTS)
     ]
-    whole = [path for part in parts[: 1 + len(LIBRARY_PARTS)] for path in sorted(part.glob("*.c"))]
+    whole = [path for part in parts[: 2 + len(LIBRARY_PARTS)] for path in sorted(part.glob("*.c"))]
+    whole = [path for path in whole if path.name != "entry_points.c"]  # the names are those of the core here
     some = ["agent/request.c", "agent/input.c", "alltoallv_measure/request.c", "alltoallv_measure/weights.c"]
     sources = [
         NATIVE / "fuzz_readers.c",
@@ -119,7 +120,19 @@ def compiled(mpi: Installation, compiler: str, guided: bool, place: Path) -> Pat
     sources += [] if guided else [NATIVE / "fuzz_driver.c"]
     sanitizers = "-fsanitize=address,undefined" + (",fuzzer" if guided else "")
     target, environment = place / "fuzz", {**os.environ, "MPICH_CC": compiler, "OMPI_CC": compiler}
-    command = [mpi.mpicc, *FLAGS, sanitizers, *(f"-I{part}" for part in parts), *sources, "-lm", "-ldl", "-o", target]
+    defined = '-DCT_MPI_LIBRARY="libmpi.so"'
+    command = [
+        mpi.mpicc,
+        *FLAGS,
+        sanitizers,
+        defined,
+        *(f"-I{part}" for part in parts),
+        *sources,
+        "-lm",
+        "-ldl",
+        "-o",
+        target,
+    ]
     made = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert made.returncode == 0, made.stderr[-3000:]
     return target

@@ -8,13 +8,15 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from colltune.core.errors import InputError, on_os_error
 
-# Directories under native/ that libcolltune.so is made of, beside COMMON.
+# Directories under native/ that the core of libcolltune.so is made of, beside COMMON; and that which is preloaded.
 LIBRARY_PARTS = ("shim", "alltoallv")
+ENTRY = "entry"
 COMMON = "common"  # the directory that every program and library is made of as well
 # And what those programs are made of that time calls: malloc passes through the one, the other sees what else runs.
 TIMING_PARTS = ("heap", "load")
@@ -98,89 +100,117 @@ def build(mpicc: str | Path, name: str, cache: Path | None = None, *, shared: bo
     Cached under the hash of its sources and of what the compiler wrapper would run, so that another MPI, or another
     version of colltune, never meets it. Raises InputError with the compiler's first complaint.
     """
-    return _build(mpicc, (name,), cache, (), ".so" if shared else "")
+    return _build(mpicc, (name,), cache, shared)
 
 
 def build_parts(mpicc: str | Path, names: Sequence[str], cache: Path | None = None, *, shared: bool = False) -> Path:
     """The program, or library, made from several directories of native/, named after the first. Raises as ``build``."""
-    return _build(mpicc, names, cache, (), ".so" if shared else "")
+    return _build(mpicc, names, cache, shared)
 
 
 def build_simulated(smpicxx: str | Path, cache: Path | None = None) -> Path:
     """The program that SimGrid's SMPI runs (native/simulated); compiled if it is not yet there. Raises as ``build``."""
-    return _build(smpicxx, ("simulated",), cache, (), "", language=".cpp")
+    return _build(smpicxx, ("simulated",), cache, False, ".cpp")
 
 
 def build_library(mpicc: str | Path, cache: Path | None = None) -> Path:
     """libcolltune.so, which is preloaded into MPI programs (see native/shim/shim.h); compiled if it is not yet there.
 
-    Made from all directories of ``LIBRARY_PARTS`` that there are. It has only those of its functions visible that
-    this MPI has. Raises as ``build``.
+    Its core is beside it, a library of its own. It has only those of its functions visible that this MPI has. Raises
+    as ``build``.
     """
-    parts = [name for name in LIBRARY_PARTS if _has(name)]
     cache = cache or cache_directory(os.environ)
-    missing = _missing_functions(build(mpicc, "probe", cache))
-    with tempfile.NamedTemporaryFile("w", suffix=".map") as script:
-        script.write("{ local: " + " ".join(f"{name};" for name in missing) + " };\n")
-        script.flush()
-        flags = ("-pthread", "-fvisibility=hidden", *([f"-Wl,--version-script={script.name}"] if missing else []))
-        return _build(mpicc, parts, cache, flags, ".so", "\n".join(missing))
+    library, missing = _answer(build(mpicc, "probe", cache))
+    identity = "\n".join([library, *missing])
+    source = _Source.of(mpicc, LIBRARY_PARTS, "-shared", "-fPIC", "-pthread", "-fvisibility=hidden")
+    entry = _Source.of(mpicc, (ENTRY,), *source.flags[-4:], f'-DCT_MPI_LIBRARY="{library}"', "-Wl,--as-needed")
+    stem = f"libcolltune-{_digest(mpicc, identity, source, entry)}"
+    target, core = cache / f"{stem}.so", cache / f"{stem}.core.so"
+    if not is_own(core):
+        _compile([str(mpicc), *source.arguments], LIBRARY_PARTS[0], core)
+    if not is_own(target):
+        with tempfile.NamedTemporaryFile("w", suffix=".map") as script:
+            script.write("{ local: " + " ".join(f"{name};" for name in missing) + " };\n")
+            script.flush()
+            hidden = [f"-Wl,--version-script={script.name}"] if missing else []
+            _compile([str(mpicc), *hidden, *entry.arguments], ENTRY, target)
+    return target
 
 
-def _missing_functions(probe: Path) -> list[str]:
+def _answer(probe: Path) -> tuple[str, list[str]]:
+    """The name of this MPI's library, and of the functions that it has not."""
     try:
         done = subprocess.run([str(probe)], capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError) as error:
         raise InputError(
             f"a program compiled with this MPI cannot be run here: {error}", "Load the MPI's module, or mend its paths"
         ) from error
-    return done.stdout.split()
+    _, library, *missing = done.stdout.split()
+    return library, missing
 
 
-def _has(name: str) -> bool:
-    package = Path(__file__).resolve().parents[1]
-    return any((root / name).is_dir() for root in (package / "_native", package.parents[1] / "native"))
+@dataclass(frozen=True)
+class _Source:
+    """What one program or library is compiled from. ``wrapper``: what the compiler wrapper would run."""
+
+    flags: tuple[str, ...]
+    sources: tuple[Path, ...]
+    headers: tuple[Path, ...]
+    wrapper: str
+
+    @classmethod
+    def of(
+        cls, mpicc: str | Path, names: Sequence[str], *more: str, language: Literal[".c", ".cpp"] = ".c"
+    ) -> "_Source":
+        """Directories under native/; COMMON is in all but the library that is linked to no MPI."""
+        beside = TIMING_PARTS if _TIMING.intersection(names) else ()
+        directories = [source_directory(name) for name in (*names, *beside, COMMON)]
+        include = directories[0].parent / "include"
+        made = directories[:-1] if ENTRY in names else directories
+        try:
+            wrapper = subprocess.run(
+                [str(mpicc), "-show"], capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise InputError(
+                f"the compiler wrapper {mpicc} cannot be run: {error}", "Repair that MPI, or point --mpiexec at another"
+            ) from error
+        return cls(
+            (*_LANGUAGE[language], *_FLAGS, *(f"-I{directory}" for directory in [include, *directories]), *more),
+            tuple(sorted(path for directory in made for path in directory.glob(f"*{language}"))),
+            tuple(sorted(path for directory in [*directories, include] for path in directory.glob("*.h"))),
+            wrapper.stdout,
+        )
+
+    @property
+    def arguments(self) -> list[str]:
+        """Of the compiler wrapper."""
+        return [*self.flags, *map(str, self.sources)]
+
+
+def _digest(mpicc: str | Path, identity: str, *parts: _Source) -> str:
+    """Of all that decides what the compiler makes."""
+    digest = hashlib.sha256(f"{mpicc} {identity}".encode())
+    for part in parts:
+        own = [flag for flag in part.flags if not flag.startswith("-I")]
+        digest.update(f"{part.wrapper} {own}".encode())
+        for path in (*part.sources, *part.headers):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:20]
 
 
 def _build(
     mpicc: str | Path,
     names: Sequence[str],
     cache: Path | None,
-    more: tuple[str, ...],
-    ending: Literal["", ".so"],
-    identity: str = "",
+    shared: bool,
     language: Literal[".c", ".cpp"] = ".c",
 ) -> Path:
-    beside = TIMING_PARTS if _TIMING.intersection(names) else ()
-    directories = [source_directory(name) for name in (*names, *beside, COMMON)]
-    native = directories[0].parent
-    sources = sorted(path for directory in directories for path in directory.glob(f"*{language}"))
-    headers = sorted(path for directory in [*directories, native / "include"] for path in directory.glob("*.h"))
-    try:
-        wrapper = subprocess.run(
-            [str(mpicc), "-show"], capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise InputError(
-            f"the compiler wrapper {mpicc} cannot be run: {error}", "Repair that MPI, or point --mpiexec at another"
-        ) from error
-    form = ["-shared", "-fPIC"] if ending else []
-    flags = [
-        *_LANGUAGE[language],
-        *_FLAGS,
-        *form,
-        *more,
-        *(f"-I{directory}" for directory in [native / "include", *directories]),
-    ]
-    digest = hashlib.sha256(f"{mpicc} {wrapper.stdout} {_LANGUAGE[language]} {_FLAGS} {ending} {identity}".encode())
-    for path in sorted([*sources, *headers]):
-        digest.update(path.read_bytes())
+    source = _Source.of(mpicc, names, *(("-shared", "-fPIC") if shared else ()), language=language)
     cache = cache or cache_directory(os.environ)
-    stem = "libcolltune" if names[0] == LIBRARY_PARTS[0] else names[0]
-    target = cache / f"{stem}-{digest.hexdigest()[:20]}{ending}"
-    if is_own(target):
-        return target
-    _compile([str(mpicc), *flags, *(str(source) for source in sources)], names[0], target)
+    target = cache / f"{names[0]}-{_digest(mpicc, '', source)}{'.so' if shared else ''}"
+    if not is_own(target):
+        _compile([str(mpicc), *source.arguments], names[0], target)
     return target
 
 

@@ -37,7 +37,7 @@ def read_parts(files: Iterable[Path]) -> Profile:
     if not parts:
         raise InputError(
             "the program left no profile",
-            "It must be an MPI program, linked with the MPI's shared library, and call MPI_Init",
+            "It must be an MPI program, linked with the shared library of its launcher's MPI, and call MPI_Init",
         )
     rows: defaultdict[_Key, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
     seen: defaultdict[Communicator, int] = defaultdict(int)

@@ -1,11 +1,11 @@
 /* A program that is ended from outside, or by its own fault, still leaves what was noted.
  *
- * Only signals that would end the program are taken: those that nobody handles when MPI_Init returns, and only if a
- * module has something to write. The handler writes, and then the signal does what it would have done without us.
+ * Only signals that would end the program are taken: those that nobody handles when MPI_Init returns, and only if the
+ * core has something to write. The handler writes, and then the signal does what it would have done without us.
  * A program, or a library, that asks for the handler of such a signal is told SIG_DFL, which is what holds for it: a
  * handler that it installs later, and what it chains to, are as without us. */
 #define _GNU_SOURCE
-#include "shim.h"
+#include "entry.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -29,6 +29,7 @@ typedef ct__handler *ct__set_handler(int, ct__handler *);
 
 static _Atomic(ct__set_action *) ct__sigaction;
 static pid_t ct__owner; /* a process that the program forks has our handlers, but no ranks of its own */
+static void (*_Atomic ct__last_words)(const char *);
 static atomic_flag ct__writing = ATOMIC_FLAG_INIT;
 
 /* sigaction may be called before a sanitizer, with which all this is compiled in tests, is ready. */
@@ -55,9 +56,10 @@ CT__EARLY static int ct__act(int number, const struct sigaction *new, struct sig
 
 static void ct__write(const char *why)
 {
-    if (!ct_ready || getpid() != ct__owner || atomic_flag_test_and_set(&ct__writing))
+    void (*last_words)(const char *) = atomic_load(&ct__last_words);
+    if (last_words == NULL || getpid() != ct__owner || atomic_flag_test_and_set(&ct__writing))
         return;
-    ct_modules_die(why);
+    last_words(why);
     atomic_flag_clear(&ct__writing);
 }
 
@@ -94,11 +96,10 @@ static void ct__handle(int number, siginfo_t *about, void *context)
     errno = error;
 }
 
-void ct_signals_take(void)
+void ct_signals_take(void (*last_words)(const char *))
 {
     ct__owner = getpid();
-    if (!ct_modules_have_last_words())
-        return;
+    atomic_store(&ct__last_words, last_words);
     for (int i = 0; i < CT__COUNT; i++) {
         /* SA_ONSTACK: of a stack that is full nothing could be written. The mask: nothing interrupts the writing. */
         struct sigaction own = {.sa_sigaction = ct__handle, .sa_flags = SA_SIGINFO | SA_ONSTACK}, before;
@@ -112,6 +113,7 @@ void ct_signals_take(void)
 void ct_signals_give_back(void)
 {
     struct sigaction now, plain = {.sa_handler = SIG_DFL};
+    atomic_store(&ct__last_words, NULL);
     sigemptyset(&plain.sa_mask);
     for (int i = 0; i < CT__COUNT; i++)
         if (ct__act(CT__SIGNALS[i].number, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) &&
@@ -148,10 +150,9 @@ CT__EARLY CT_EXPORT ct__handler *__sysv_signal(int number, ct__handler *handler)
 /* exit() without MPI_Finalize: also the way in which a library ends a program after an error. */
 __attribute__((destructor)) static void ct__exit(void) { ct__write("exit without MPI_Finalize"); }
 
-/* Nothing follows. MPICH's MPI_Abort may come back before the launcher ends the job: what was written has to stay, and the
- * others are not to be joined in MPI_Finalize. */
+/* Nothing follows: what was written has to stay. */
 void ct_signals_aborted(void)
 {
     ct__write("MPI_Abort");
-    ct_ready = false;
+    atomic_store(&ct__last_words, NULL);
 }

@@ -1,0 +1,133 @@
+#define _GNU_SOURCE
+#include "mpis.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Thread_local int ct_depth;
+void (*ct_pmix_began)(void *);
+
+static void *ct__core;       /* handle */
+static ct_mpi *ct__of_core;  /* the MPI that it is for */
+static bool ct__begun;       /* MPI_Init came by here */
+
+static bool ct__is_wanted(void)
+{
+    static const char *const VARIABLES[] = {"COLLTUNE_PROFILE", "COLLTUNE_MEASURE", "COLLTUNE_SELECT", "COLLTUNE_ALLTOALLV",
+                                            "COLLTUNE_COUNT"};
+    for (size_t i = 0; i < sizeof VARIABLES / sizeof *VARIABLES; i++)
+        if (getenv(VARIABLES[i]) != NULL)
+            return true;
+    return false;
+}
+
+/* Rank 0, as launchers number ranks, or a program that none started. */
+static bool ct__speaks(void)
+{
+    static const char *const RANKS[] = {"PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PALS_RANKID", "SLURM_PROCID"};
+    for (size_t i = 0; i < sizeof RANKS / sizeof *RANKS; i++)
+        if (getenv(RANKS[i]) != NULL)
+            return strcmp(getenv(RANKS[i]), "0") == 0;
+    return true;
+}
+
+static const char *ct__file_of(ct_function_of_mpi *function)
+{
+    Dl_info about;
+    void *address;
+    memcpy(&address, &function, sizeof address);
+    return dladdr(address, &about) != 0 ? about.dli_fname : "?";
+}
+
+/* The library of the name that the core is linked to, with its number, is in the process, and it is `mpi`. */
+static bool ct__is_of_core(ct_mpi *mpi)
+{
+    void *handle = dlopen(CT_MPI_LIBRARY, RTLD_LAZY | RTLD_NOLOAD), *init = handle == NULL ? NULL : dlsym(handle, "PMPI_Init");
+    if (handle != NULL)
+        dlclose(handle);
+    return init != NULL && memcmp(&mpi->library[CT_AT_Init], &init, sizeof init) == 0;
+}
+
+/* libX.core.so beside this libX.so, linked to the library that is in the process already. */
+static bool ct__load_core(void)
+{
+    char path[CT_MPIS_PATH];
+    const char *own = ct__file_of((ct_function_of_mpi *)ct_core_begin);
+    size_t stem = strlen(own) > 3 ? strlen(own) - 3 : 0;
+    if ((size_t)snprintf(path, sizeof path, "%.*s.core.so", (int)stem, own) < sizeof path)
+        ct__core = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (ct__core == NULL && ct__speaks())
+        fprintf(stderr, "colltune: %s cannot be loaded (%s); it does nothing here\n", path, dlerror());
+    return ct__core != NULL;
+}
+
+static void ct__open_core(ct_mpi *mpi)
+{
+    static bool open;
+    void (*give)(ct_mpi *);
+    void *found = open ? NULL : dlsym(ct__core, "ct_core_open");
+    memcpy(&give, &found, sizeof give);
+    open = true;
+    if (found != NULL)
+        give(mpi);
+}
+
+/* Loads the core for `mpi` where it is compiled for that. */
+static bool ct__need_core(ct_mpi *mpi)
+{
+    if (ct__core == NULL && ct__is_of_core(mpi) && ct__load_core())
+        ct__of_core = mpi;
+    return ct__core != NULL && ct__of_core == mpi;
+}
+
+/* A tool's MPI_Init comes back as PMPI_Init. */
+void ct_core_begin(ct_mpi *mpi)
+{
+    ct__begun = true;
+    if (mpi->refused || !ct__is_wanted())
+        return;
+    mpi->refused = !ct__need_core(mpi);
+    if (!mpi->refused)
+        ct__open_core(mpi);
+    else if (ct__speaks() && !ct__is_of_core(mpi))
+        fprintf(stderr, "colltune: this program uses %s, and libcolltune.so was compiled for another MPI, %s; it does nothing here\n",
+                ct__file_of(mpi->library[CT_AT_Init]), CT_MPI_LIBRARY);
+}
+
+ct_function_of_mpi *ct_core_function(ct_mpi *mpi, const char *name)
+{
+    ct_function_of_mpi *function;
+    void *found = ct__need_core(mpi) ? dlsym(ct__core, name) : NULL;
+    memcpy(&function, &found, sizeof function);
+    return function;
+}
+
+/* A language that has its own linker asks the MPI's library for each function, and its calls do not come by here. */
+__attribute__((destructor)) static void ct__say_unseen(void)
+{
+    char path[CT_MPIS_PATH];
+    int flag = 0, (*initialized)(int *);
+    for (int i = 0; !ct__begun && ct__is_wanted() && ct__speaks() && ct_mpis_library(i, path); i++) {
+        void *handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD), *found = handle == NULL ? NULL : dlsym(handle, "PMPI_Initialized");
+        memcpy(&initialized, &found, sizeof initialized);
+        if (found == NULL || initialized(&flag) != 0 || !flag)
+            continue;
+        fprintf(stderr, "colltune: this program asks %s itself for MPI_Init: libcolltune.so saw none of its calls\n", path);
+        break;
+    }
+}
+
+/* Open MPI's call. The core may need to know when it was made (keys.h). */
+CT_EXPORT int PMIx_Init(void *process, void *infos, size_t count);
+int PMIx_Init(void *process, void *infos, size_t count)
+{
+    int (*next)(void *, void *, size_t);
+    void *found = ct_mpis_next("PMIx_Init", __builtin_return_address(0));
+    memcpy(&next, &found, sizeof next);
+    int code = found == NULL ? -47 /* PMIX_ERR_NOT_SUPPORTED */ : next(process, infos, count);
+    if (code == 0 && process != NULL && ct_pmix_began != NULL)
+        ct_pmix_began(process);
+    return code;
+}

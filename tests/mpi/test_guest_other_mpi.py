@@ -1,0 +1,115 @@
+"""Programs that use another MPI than the one that the library was compiled for, several, or theirs late."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+
+import pytest
+from guests import MODULES, Guest, guest_in
+from jobs import C_FLAGS
+from live_jobs import NATIVE
+
+from colltune.mpi.installation import Installation
+from colltune.profile.parts import part_files, read_parts
+
+pytestmark = pytest.mark.mpi
+_REFUSED = "was compiled for another MPI"
+
+
+@pytest.fixture(scope="module")
+def mpich(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Guest:
+    return guest_in(mpi, tmp_path_factory.mktemp("mpich"), "guest_plugin_host.c")
+
+
+@pytest.fixture(scope="module")
+def open_mpi(openmpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Guest:
+    return guest_in(openmpi, tmp_path_factory.mktemp("openmpi"), "guest_plugin_host.c")
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A program without an MPI."""
+    made = tmp_path_factory.mktemp("host") / "host"
+    subprocess.run(["cc", *C_FLAGS, str(NATIVE / "guest_host.c"), "-o", str(made), "-ldl"], check=True, timeout=100)
+    return str(made)
+
+
+def _plugin(guest: Guest, name: str = "mpicc", *flags: str) -> str:
+    compiler = guest.bench.installation.mpicc.with_name(name)
+    if not compiler.exists():
+        pytest.skip(f"this MPI has no {name}")
+    made = guest.profile.parent / f"{name}{len(flags)}.so"
+    source = str(NATIVE / "guest_plugin.c")
+    command = [str(compiler), *C_FLAGS, *flags, "-shared", "-fPIC", source, "-o", str(made), "-ldl"]
+    subprocess.run(command, check=True, timeout=100)
+    return str(made)
+
+
+def _alone(arguments: Sequence[str], told: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Without a launcher, under which only one MPI can start."""
+    environment = {**os.environ, "OMPI_MCA_btl": "self,sm", **told}
+    return subprocess.run(arguments, env=environment, capture_output=True, text=True, timeout=100, check=False)
+
+
+@pytest.mark.parametrize("module", [*MODULES, "count"])
+def test_a_plugin_of_the_standard_abi_runs_as_without_the_library(mpich: Guest, host: str, module: str) -> None:
+    told = {"COLLTUNE_COUNT": f"{mpich.profile}.count"} if module == "count" else {}
+    told = {**mpich.without_profile().told(*(() if told else (module,))), **told}
+    said = mpich.ends_well(["-n", "2", host, _plugin(mpich, "mpicc_abi")], told, 2)
+    assert (
+        said.count("libmpi_abi.so.") == said.count(_REFUSED) == said.count("colltune") - said.count("libcolltune") == 1
+    )
+    assert part_files(mpich.profile) == []
+
+
+def test_a_plugin_of_the_library_s_own_mpi_is_served(mpich: Guest, open_mpi: Guest, host: str) -> None:
+    for guest in (mpich, open_mpi):
+        told = guest.without_profile().told(*MODULES)
+        assert "colltune" not in guest.ends_well(["-n", "2", host, _plugin(guest)], told, 2)
+        assert read_parts(part_files(guest.profile)).ranks == 2
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_program_of_the_other_mpi_runs_as_without_the_library(mpich: Guest, open_mpi: Guest, module: str) -> None:
+    for guest, other in ((mpich, open_mpi), (open_mpi, mpich)):
+        told = {**guest.without_profile().told(module), "LD_PRELOAD": str(other.library)}
+        said = guest.ends_well(["-n", "2", guest.program], told, 2)
+        assert said.count(_REFUSED) == 1
+        assert part_files(guest.profile) == []
+
+
+def test_plugins_of_several_mpis_each_meet_their_own(mpich: Guest, open_mpi: Guest, host: str) -> None:
+    """And the one that is the library's own is served."""
+    plugins = [_plugin(open_mpi), _plugin(mpich)]
+    for order in (plugins, plugins[::-1]):
+        for guest in (mpich, open_mpi):
+            done = _alone([host, *order], guest.without_profile().told("profile", "alltoallv"))
+            assert (done.returncode, done.stdout) == (0, "rank=0 wrong=0\n" * 2), done.stderr
+            assert done.stderr.count(_REFUSED) == 1
+            assert read_parts(part_files(guest.profile)).ranks == 1
+
+
+def test_a_program_of_an_mpi_loads_a_plugin_of_another(mpich: Guest, open_mpi: Guest) -> None:
+    for guest, other in ((mpich, open_mpi), (open_mpi, mpich)):
+        for library in (guest, other):
+            done = _alone([guest.program, _plugin(other)], library.without_profile().told("profile"))
+            assert (done.returncode, done.stdout) == (0, "rank=0 wrong=0\n" * 2), done.stderr
+            assert bool(part_files(library.profile)) == (library is guest)
+
+
+@pytest.mark.parametrize("bound", [{}, {"LD_BIND_NOW": "1"}])
+def test_programs_without_mpi_meet_no_mpi(mpich: Guest, bound: dict[str, str]) -> None:
+    seen = ["sh", "-c", "cat /proc/self/maps"]
+    done = _alone(seen, {**mpich.told(*MODULES), **bound})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "libcolltune" in done.stdout
+    assert "libmpi" not in done.stdout
+
+
+def test_calls_that_do_not_come_by_are_told_of(mpich: Guest, host: str) -> None:
+    library = mpich.bench.installation.libmpi
+    plugin = _plugin(mpich, "mpicc", f'-DBY_HANDLE="{library}"')
+    said = mpich.ends_well(["-n", "2", host, plugin], mpich.without_profile().told("profile"), 2)
+    assert said.count("saw none of its calls") == said.count("colltune: ") == 1
