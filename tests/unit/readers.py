@@ -43,13 +43,14 @@ from colltune.emit.mpich.defaults import cut_default_trees
 from colltune.emit.mpich.outcome import describe_outcome, trees_of
 from colltune.emit.mpich.selection_file import CH4_FILE, GENERAL_FILE, MpichEmitter
 from colltune.emit.mpich.tree import Call, format_tree
-from colltune.emit.next.lint_named import is_named_file, lint_named_files
-from colltune.emit.next.lint_openmpi_json import is_rules_json, lint_rules_json
-from colltune.emit.next.lint_ucc import is_ucc_conf, lint_ucc_files
+from colltune.emit.next.lint_named import lint_named_files
+from colltune.emit.next.lint_openmpi_json import lint_rules_json
+from colltune.emit.next.lint_ucc import lint_ucc_files
 from colltune.emit.next.mpich_named import NAMED_FILE, MpichNamedEmitter, cut_named_trees, holds_named_trees
 from colltune.emit.next.openmpi_json import JSON_FILE, OpenMpiJsonEmitter
 from colltune.emit.openmpi.han import parse_han
-from colltune.emit.openmpi.lint_rules import fix_rules, is_rules_file, lint_rules_files
+from colltune.emit.openmpi.lint_han import lint_han_files
+from colltune.emit.openmpi.lint_rules import fix_rules, lint_rules_files
 from colltune.emit.openmpi.reader import ReadError
 from colltune.emit.openmpi.rules_file import RULES_FILE, OpenMpiEmitter
 from colltune.emit.ranges import IntelMpiEmitter, Mvapich2Emitter
@@ -245,7 +246,7 @@ def other_profile(data: bytes) -> None:
     profile(data)
 
 
-@reader("machine.benchmark_output session.compare", of_lines,
+@reader("machine.benchmark_output machine.file_formats session.compare", of_lines,
         files(PRINTED / "osu.txt", PRINTED / "imb_agent_on.txt", PRINTED / "reprompi.txt"))  # fmt: skip
 def benchmark_output(data: bytes) -> None:
     with folder(t=data) as place:
@@ -408,7 +409,6 @@ NAMED = GOLDEN / "mpich/5.1" / NAMED_FILE
 
 @reader("emit.next.mpich_named emit.next.lint_named", of_json, files(NAMED))
 def mpich_named(data: bytes) -> None:
-    is_named_file(data)
     for check in lint_named_files({"f": data}, "5.1"):
         format_check(check)
     MpichNamedEmitter(load("mpich", "5.0.2"), {}).parse({NAMED_FILE: data}, "bcast")
@@ -435,7 +435,6 @@ def mpich_named_library(data: bytes) -> None:
 @reader("emit.openmpi.rules_file emit.openmpi.reader emit.openmpi.lint_rules", of_lines,
         lambda: [_openmpi().emit([RULES])[RULES_FILE]], (ReadError,))  # fmt: skip
 def openmpi_rules(data: bytes) -> None:
-    is_rules_file(data)
     for version in ("4.1.4", "5.0.11"):
         for check in lint_rules_files({"f": data}, version, load("openmpi", version)):
             format_check(check)
@@ -445,7 +444,6 @@ def openmpi_rules(data: bytes) -> None:
 
 @reader("emit.next.openmpi_json emit.next.lint_openmpi_json", of_json, files(GOLDEN / "openmpi/6.0" / JSON_FILE))
 def openmpi_json(data: bytes) -> None:
-    is_rules_json(data)
     for check in lint_rules_json({"f": data}, "6.0.0", load("openmpi", "6.0.0")):
         format_check(check)
     for collective in ("bcast", "allreduce"):
@@ -464,8 +462,11 @@ def exports(data: bytes) -> None:
             one.parse({one.file: data}, "bcast")
 
 
-@reader("emit.openmpi.han", of_lines, texts("1\nallreduce\n1\n2\n2\n1\n1\n0 han\n8\n2\n0 han\n1024 tuned\n"))
+@reader("emit.openmpi.han emit.openmpi.lint_han", of_lines,
+        texts("1\nallreduce\n1\n2\n2\n1\n1\n0 han\n8\n2\n0 han\n1024 tuned\n"))  # fmt: skip
 def openmpi_han(data: bytes) -> None:
+    for check in lint_han_files({"f": data}, "5.0.11"):
+        format_check(check)
     parse_han(data)
 
 
@@ -478,7 +479,6 @@ UCC_TL_UCP_ALLREDUCE_KN_RADIX=0-4k:4,4k-inf:8
 
 @reader("emit.next.lint_ucc", of_lines, texts(UCC))
 def ucc_conf(data: bytes) -> None:
-    is_ucc_conf(data)
     for check in lint_ucc_files({"f": data}):
         format_check(check)
 

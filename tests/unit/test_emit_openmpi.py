@@ -16,7 +16,8 @@ from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import COLLECTIVES, PER_BLOCK, Scenario, SizeBasis
 from colltune.core.space import shapes
-from colltune.emit.openmpi.rules_file import RULES_FILE, MessageRule, OpenMpiEmitter, parse_rules, reads_version_2
+from colltune.emit.openmpi.reader import MessageRule, reads_version_2
+from colltune.emit.openmpi.rules_file import RULES_FILE, OpenMpiEmitter, parse_rules
 from colltune.emit.without_ppn import merge_ppn
 from emitter_laws import random_rules
 
@@ -140,12 +141,11 @@ def test_what_is_left_of_a_rule_is_what_it_was_or_the_default(seed: int, collect
 @pytest.mark.parametrize(
     ("text", "line", "what"),
     [
-        ("", 1, "end of the file"),
+        ("", 1, "the file ends"),
         ("1\n7\n1\n2\n1\n4 6 0 0\n", 6, "first rule of 2 ranks is for 4 bytes"),
-        ("1\n7\n1\n2\n1\n0 6 0\n", 6, "end of the file"),
-        ("1\n7\n1\n2\n0\n", 5, "0 rules"),
-        ("1\nbcast\n", 2, "'bcast' stands where the number of a collective is due"),
-        ("rule-file-version-3\n0\n", 1, "version 3"),
+        ("1\n7\n1\n2\n1\n0 6 0\n", 6, "3 numbers"),
+        ("1\n7\n1\n2\n0\n", 4, "2 ranks have 0 rules"),
+        ("1\nbcast\n7 0\n", 2, "'bcast' is no number"),
     ],
 )
 def test_what_makes_open_mpi_ignore_a_file_is_found(text: str, line: int, what: str) -> None:

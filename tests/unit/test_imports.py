@@ -10,7 +10,8 @@ import pytest
 import colltune
 from colltune.core.errors import InputError
 from colltune.core.scenario import Scenario
-from colltune.machine.benchmark_output import is_benchmark_output, parse_output
+from colltune.machine.benchmark_output import parse_output
+from colltune.machine.file_formats import Format, recognise
 from colltune.profile.application_profile import Communicator, stakes
 from colltune.profile.profile_files import load_profile
 from colltune.prove.compare.verdict import PointVerdict
@@ -77,7 +78,8 @@ def test_runs_one_after_the_other_in_a_file_are_launches(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("a", "b", "what"),
     [
-        (times([1.0]), "MPI is fine\n", "is output of a benchmark. Give two"),
+        (times([1.0]), '{"collective=bcast": {}}', "is output of a benchmark. Give two"),
+        (times([1.0]), "MPI is fine\n", "it begins with 'MPI is fine', and no side of a comparison"),
         (times([1.0]), (OUTPUT / "imb_agent_on.txt").read_text(), "OSU and IMB do not measure the same"),
         (times([1.0]), times([1.0], size=2048), "no call of these sizes is in both files"),
         (times([1.0]), times([0.0]), "line 5: 1024 B in 0.00 is no measurement"),
@@ -111,7 +113,7 @@ def test_a_recorded_table_is_the_same_as_output_with_algorithms(tmp_path: Path) 
 
 def test_other_files_are_no_output() -> None:
     for path in (RECORDED / "pico_lumi_allreduce.csv.gz", OUTPUT / "ipm.xml", Path(__file__)):
-        assert not is_benchmark_output(path.read_bytes()[:200])
+        assert recognise(path.read_bytes()).format is not Format.BENCHMARK
 
 
 def test_of_ipm_the_calls_that_all_ranks_made_equally_often_count() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,11 @@ from colltune.core.rules import RuleSet
 from colltune.core.scenario import COLLECTIVES
 from colltune.core.space import shapes
 from colltune.emit.lint.check import Check, Severity, format_check
-from colltune.emit.openmpi.lint_rules import fix_rules, is_rules_file, lint_rules_files
-from colltune.emit.openmpi.rules_file import RULES_FILE, MessageRule, parse_rules
+from colltune.emit.openmpi.lint_han import lint_han_files
+from colltune.emit.openmpi.lint_rules import fix_rules, lint_rules_files
+from colltune.emit.openmpi.reader import MessageRule
+from colltune.emit.openmpi.rules_file import RULES_FILE, parse_rules
+from colltune.machine.file_formats import Format, recognise
 from emitter_laws import random_rules
 
 VERSION = "5.0.11"
@@ -47,7 +51,7 @@ def test_what_colltune_writes_is_clean(version: str, names: set[str], seed: int)
             some = random_rules(seed, name, entry.basis, backend.catalogue.choices(name))
             rule_sets.append(backend.expressible(some, shapes(4, 4)))
     data = backend.emitter.emit(rule_sets)[RULES_FILE]
-    assert is_rules_file(data)
+    assert recognise(data).format is Format.TUNED_RULES
     found = lint_rules_files({RULES_FILE: data}, version, backend.catalogue)
     assert [format_check(check) for check in found] == []
 
@@ -57,7 +61,7 @@ def test_what_colltune_writes_is_clean(version: str, names: set[str], seed: int)
     [
         ("", 1, "error", "ends where the number of collectives is due"),
         ("1\n7\n1\n2\n1\n4 6 0 0\n", 6, "error", "first rule of 2 ranks is for 4 bytes"),
-        ("1\n7\n1\n2\n2\n0 6 0 0\n", 6, "error", "ends where a message size is due"),
+        ("1 7 1 2 2\n0 6 0\n0", 3, "error", "ends where a message size is due"),
         ("1\n22\n0\n", 2, "error", "no collective 22"),
         ("23\n", 1, "error", "23 is the number of collectives"),
         ("1\n7\n1\n2\n1\n0 -6 0 0\n", 6, "error", "-6 stands where an algorithm is due"),
@@ -134,6 +138,92 @@ def test_any_numbers_are_read_or_refused_as_by_the_strict_reader(numbers: list[i
         fixed = fix_rules(text.encode(), "a.conf", VERSION, load("openmpi", VERSION))
         left = lint(fixed.decode())
         assert all(check.severity is Severity.WARNING and "runs no" in check.what for check in left)
+
+
+LINES = "1 # collectives\n2 # allreduce\n2 # ranks\n2\n2\n0 3 0 0\n1024 4 0 0\n4 # ranks\n1\n0 3 0 0\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "what"),
+    [
+        ("2\n2\n0", "2\n3\n0", 5, "3 is the number of message sizes here, and the lines say 2"),
+        ("2\n2\n0", "2\n1\n0", 5, "1 is the number of message sizes here, and the lines say 2"),
+        ("1\n0 3", "2\n0 3", 9, "2 is the number of message sizes here, and the lines say 1"),
+        ("2 # ranks", "3 # ranks", 3, "3 is the number of rank counts here, and the lines say 2"),
+        ("2 # ranks", "1 # ranks", 3, "1 is the number of rank counts here, and the lines say 2"),
+        ("1 # coll", "2 # coll", 1, "2 is the number of collectives here, and the lines say 1"),
+        ("1024 4 0 0\n", "", 5, "2 is the number of message sizes here, and the lines say 1"),
+        ("1024 4 0 0\n", "1024 4 0 0\n2048 3 0 0\n", 5, "2 is the number of message sizes here, and the lines say 3"),
+        ("2\n2\n0", "2 3\n0", 4, "3 is the number of message sizes here, and the lines say 2"),
+        ("1024 4 0 0", "1024 4 0", 7, "a rule of 3 numbers, where 4 are due"),
+        ("1024 4 0 0", "1024 4 0 0 8", 7, "a rule of 5 numbers, where 4 are due"),
+        ("1024 4 0 0", "1024 4\n0 0", 7, "the numbers of a rule stand on lines 7 to 8"),
+        ("0 3 0 0\n1024", "0 4294967299 0 0\n1024", 6, "4294967299 is larger than the library can keep"),
+        ("4 # ranks", "4294967300 # ranks", 8, "4294967300 is larger than the library can keep"),
+        ("2 # ranks", "4294967298 # ranks", 3, "4294967298 is the number of rank counts here"),
+    ],
+)
+def test_what_lines_say_and_the_library_does_not_see_is_found(old: str, new: str, line: int, what: str) -> None:
+    text = LINES.replace(old, new, 1).replace(" 4 0 0", " 3 0 0")
+    assert text != LINES
+    found = [check for check in lint(text) if what in check.what]
+    assert [check.line for check in found] == [line], lint(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        LINES.replace(" 4 0 0", " 3 0 0"),
+        re.sub(r"(?<=\d) (?=\d)", "\n", LINES.replace(" 4 0 0", " 3 0 0")),  # each number has a line
+        re.sub(r"#.*", "", LINES.replace(" 4 0 0", " 3 0 0")).replace("\n", " "),  # all are on one
+        "1\n2\n2\n2 2\n0 3 0 0\n1024 3 0 0\n4 1 0 3 0 0\n",
+        "1\n2\n1\n2 2 0 3 0 0 1024 3 0 0\n",
+        "1\n2\n2\n2\n1\n0 3 0 0\n4\n0\n",
+    ],
+)
+def test_lines_of_any_style_are_no_fault(text: str) -> None:
+    assert [check for check in lint(text) if check.severity is Severity.ERROR] == []
+
+
+HAN = "1\nallreduce\n1\n2\n2\n1 2\n0 han\n1024 tuned\n8 1\n0 tuned\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "what"),
+    [
+        ("1 2\n", "2 2\n", 6, "the first rank count of a level is 2"),
+        ("1 2\n", "1 3\n", 6, "3 is the number of message sizes here, and the lines say 2"),
+        ("1 2\n", "1 1\n", 6, "1 is the number of message sizes here, and the lines say 2"),
+        ("2\n1 2", "3\n1 2", 5, "3 is the number of rank counts here, and the lines say 2"),
+        ("1\nall", "2\nall", 1, "2 is the number of collectives here, and the lines say 1"),
+        ("allreduce", "Allreduce", 2, "'Allreduce' is no collective"),
+        ("allreduce", "alltoall", 4, "han asks no rules of alltoall"),
+        ("1\n2\n2", "1\n3\n2", 4, "'3' is no level"),
+        ("1\n2\n2", "1\nintra_node\n2", 7, "han is named at a level below all ranks"),
+        ("0 han", "0 hna", 7, "'hna' is no component that han hands calls to"),
+        ("0 han", "0 han@simple", 7, "'han@simple' is no component"),
+        ("0 han", "0 han @fast", 7, "han has no algorithm 'fast' of allreduce"),
+        ("0 han", "2 han", 7, "the first message size of a rank count is 2"),
+        ("1024", "0", 8, "size 0 comes after 0"),
+        ("1024", "-1", 8, "the message size -1 is below 0"),
+        ("8 1\n", "1 1\n", 9, "1 ranks come after 1"),
+        ("8 1\n", "010 1\n", 9, "010 begins with a 0"),
+        ("0 tuned\n", "0 tuned\nbcast\n", 11, "the file goes on"),
+        ("8 1\n0 tuned\n", "", 5, "2 is the number of rank counts here, and the lines say 1"),
+        (HAN, "", 1, "the file ends where the number of collectives is due"),
+    ],
+)
+def test_faults_of_rules_of_han_are_found_where_they_are(old: str, new: str, line: int, what: str) -> None:
+    checks = lint_han_files({"f": HAN.replace(old, new, 1).encode()}, VERSION)
+    assert [check.line for check in checks if what in check.what] == [line], checks
+
+
+def test_rules_of_han_are_clean_also_with_a_segment_a_name_and_an_algorithm() -> None:
+    for text in (HAN, HAN.replace("0 han", "0 han @simple # c"), HAN.replace("0 han", "0 tuned [ 1 2 ]"),
+                 HAN.replace("1\n2\n2", "1\nglobal_communicator\n2"), HAN.replace("\n", " ")):  # fmt: skip
+        assert lint_han_files({"f": text.encode()}, VERSION) == []
+    [check] = lint_han_files({"f": HAN.encode()}, "4.1.8")
+    assert check.severity is Severity.WARNING
 
 
 def test_a_mended_file_keeps_what_was_right() -> None:

@@ -8,7 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from colltune.cli.app import app
-from colltune.emit.next.lint_ucc import is_ucc_conf, lint_ucc_files
+from colltune.emit.next.lint_ucc import lint_ucc_files
+from colltune.machine.file_formats import Format, recognise
 from ucc_files import FOLLOWED, NOT_FOLLOWED
 
 GOOD = """# for this cluster
@@ -74,11 +75,11 @@ def test_any_bytes_are_taken(data: bytes) -> None:
 
 
 def test_the_format_is_recognised() -> None:
-    assert is_ucc_conf(GOOD.encode())
-    assert is_ucc_conf(b"# only sections\n[ppn=4]\n")
-    assert is_ucc_conf(b"[cpu_vendor=intel]\n")  # a word that UCC does not know: a finding, and no file of MPICH
-    assert not is_ucc_conf(b'{"collective=bcast": {}}')
-    assert not is_ucc_conf(b"1 # collectives\n7\n")
+    assert recognise(GOOD.encode()).format is Format.UCC_CONF
+    assert recognise(b"# only sections\n[ppn=4]\n").format is Format.UCC_CONF
+    assert recognise(b"[cpu_vendor=intel]\n").format is Format.UCC_CONF  # a word that UCC does not know: a finding
+    assert recognise(b'{"collective=bcast": {}}').format is Format.MPICH_TREES
+    assert recognise(b"1 # collectives\n7\n").format is Format.TUNED_RULES
 
 
 def test_the_command_needs_no_mpi_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,9 +17,10 @@ from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import SizeBasis
 from colltune.core.space import shapes
 from colltune.emit.lint.check import Check, format_check
-from colltune.emit.next.lint_named import is_named_file, lint_named_files
+from colltune.emit.next.lint_named import lint_named_files
 from colltune.emit.next.mpich_named import NAMED_FILE, MpichNamedEmitter, cut_named_trees
 from colltune.emit.next.mpich_named_grammar import ALGORITHMS, parse_condition
+from colltune.machine.file_formats import Format, recognise
 from emitter_laws import EmitterContract, random_rules
 
 VERSION = "5.1.0"
@@ -51,7 +52,7 @@ def test_what_colltune_writes_is_clean(seed: int) -> None:
         if e.nothing_to_tune is None
     ]
     data = EMITTER.emit(rule_sets)[NAMED_FILE]
-    assert is_named_file(data)
+    assert recognise(data).format is Format.MPICH_NAMED
     assert len(data) % 4096
     assert [format_check(one) for one in lint_named_files({NAMED_FILE: data}, VERSION)] == []
 

@@ -20,8 +20,9 @@ from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import COLLECTIVES, Scenario, SizeBasis
 from colltune.core.space import shapes
 from colltune.emit.lint.check import Check, format_check
-from colltune.emit.next.lint_openmpi_json import is_rules_json, lint_rules_json
+from colltune.emit.next.lint_openmpi_json import lint_rules_json
 from colltune.emit.next.openmpi_json import JSON_FILE, OpenMpiJsonEmitter
+from colltune.machine.file_formats import Format, recognise
 from emitter_laws import random_rules
 
 VERSION = "6.0.0"
@@ -87,8 +88,8 @@ def test_what_is_left_is_what_it_was_or_the_default(seed: int, collective: str) 
 def test_a_schema_that_is_named_first_is_no_sign_of_mpich() -> None:
     """As in the example of Open MPI's documentation."""
     text = '{"$schema": "tuned_schema.json", "rule_file_version": 3, "module": "tuned", "collectives": {}}'
-    assert is_rules_json(text.encode())
-    assert not is_rules_json(b'{"$schema": "other.json", "collective=bcast": {}}')
+    assert recognise(text.encode()).format is Format.TUNED_JSON
+    assert recognise(b'{"$schema": "other.json", "collective=bcast": {}}').format is Format.MPICH_TREES
     assert lint_rules_json({JSON_FILE: text.encode()}, VERSION, CATALOGUE) == []
 
 
@@ -102,7 +103,7 @@ def test_what_colltune_writes_is_clean(seed: int, names: set[str]) -> None:
             some = random_rules(seed, name, entry.basis, CATALOGUE.choices(name))
             rule_sets.append(EMITTER.expressible(some, shapes(4, 4)))
     data = EMITTER.emit(rule_sets)[JSON_FILE]
-    assert is_rules_json(data)
+    assert recognise(data).format is Format.TUNED_JSON
     assert [format_check(one) for one in lint_rules_json({JSON_FILE: data}, VERSION, CATALOGUE)] == []
 
 

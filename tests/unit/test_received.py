@@ -23,7 +23,8 @@ from colltune.core.sample import Environment
 from colltune.core.scenario import SizeBasis
 from colltune.deploy.faults import faults_in
 from colltune.emit.live_rules import LIVE_FILE
-from colltune.emit.openmpi.rules_file import OpenMpiEmitter, reads_version_2
+from colltune.emit.openmpi.reader import reads_version_2
+from colltune.emit.openmpi.rules_file import OpenMpiEmitter
 from colltune.store.tuning import MANIFEST, Provisional, Tuning, load_tuning, save_tuning
 from lint_trees import complete_file
 

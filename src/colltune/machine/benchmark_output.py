@@ -2,7 +2,8 @@
 
 Formats: OSU 5 to 7 (``# OSU MPI Allreduce Latency Test v7.5``), IMB-MPI1 to 2021 (``# Benchmarking Allreduce``),
 ReproMPI with and without --summary (``#@nprocs=4``). None says on which nodes it ran, so a line before a run may:
-``# nodes=4 ppn=2``, and with it ``algorithm=ring``. What cannot be told for sure is left out.
+``# nodes=4 ppn=2``, and with it ``algorithm=ring``. What cannot be told for sure is left out: rows of other programs
+between or behind those of a table, and a last row that was cut off.
 """
 
 import re
@@ -15,15 +16,9 @@ from statistics import median
 
 from colltune.core.errors import InputError
 from colltune.core.scenario import COLLECTIVES, Scenario
+from colltune.machine.file_formats import BENCHMARK_HEAD, log_text
 from colltune.machine.files import MIB, MOST_BYTES
 
-_KIND = re.compile(r"^# OSU MPI|^#[ \t]*Benchmarking[ \t]|^#@\w+=", re.MULTILINE)
-# What begins a table, or says the shape of those that follow.
-_HEAD = re.compile(
-    r"^[ \t]*(?:# OSU (?P<OSU>.*)|#[ \t]*Benchmarking[ \t]+(?P<IMB>\S+).*|(?P<ReproMPI>test[ \t].*\bcount[ \t].*)"
-    r"|#[ \t]*nodes=(?P<nodes>\d{1,7})[ \t]+ppn=(?P<ppn>\d{1,7})(?:[ \t]+algorithm=(?P<algorithm>\S+))?)[ \t]*$",
-    re.MULTILINE,
-)
 _OSU = re.compile(r"MPI (.+?) Latency Test")
 _ROW = re.compile(r"^[ \t]*[^\s#].*$", re.MULTILINE)
 _IMB_COLUMNS = re.compile(r"^\s*#(.*t_max\[usec\].*)$", re.MULTILINE)
@@ -45,18 +40,16 @@ class BenchmarkOutput:
     times_s: Mapping[tuple[Scenario, str], Sequence[float]]
 
 
-def is_benchmark_output(data: bytes) -> bool:
-    """By its beginning, which may be what else a job printed."""
-    return b"\0" not in data[:512] and _KIND.search(data[:MIB].decode("utf-8", "replace")) is not None
-
-
 def parse_output(data: bytes, path: Path, shape: tuple[int, int] | None = None) -> BenchmarkOutput:
     """``shape``: nodes and ranks per node of runs before which no line says them. Raises InputError."""
     if len(data) > MOST_BYTES:
         raise InputError(f"{path} is larger than {MOST_BYTES // MIB} MiB", "Give the output of fewer runs")
-    text, algorithm, programs = data.decode("utf-8", "replace"), "", set[str]()
+    try:
+        text, algorithm, programs, others = log_text(data), "", set[str](), set[int]()
+    except ValueError as error:
+        raise InputError(f"{path}: {error}", "Give the whole file") from None
     times_s: defaultdict[tuple[Scenario, str], list[float]] = defaultdict(list)
-    heads, before, said = list(_HEAD.finditer(text)), 0, shape
+    heads, before, said = list(BENCHMARK_HEAD.finditer(text)), 0, shape
     for head, end in zip(heads, [*(head.start() for head in heads[1:]), len(text)], strict=False):
         if head["nodes"]:
             said, algorithm, before = (int(head["nodes"]), int(head["ppn"])), head["algorithm"] or "", head.end()
@@ -76,11 +69,21 @@ def parse_output(data: bytes, path: Path, shape: tuple[int, int] | None = None) 
             for (name, size_bytes), values_s in table.items():
                 times_s[Scenario(name, *said, size_bytes), algorithm].append(median(values_s))
             programs.add(str(head.lastgroup))
+        elif ranks:
+            others.add(ranks)
     if len(programs) > 1:
         raise InputError(f"{path} holds output of {' and '.join(sorted(programs))}", "Give a file for each")
     if not times_s:
-        other = f", with ranks for {shape[0]} x {shape[1]}" if shape else ""
-        raise InputError(f"{path} holds no times of a collective that blocks{other}", "Give the whole output")
+        other = f", with ranks for {said[0]} x {said[1]}" if said else ""
+        tests = list(dict.fromkeys(head[0].strip("# ")[:60] for head in heads if not head["nodes"]))[:3]
+        raise InputError(
+            f"{path} holds no times of a collective that blocks{other}",
+            f"Its runs have {', '.join(map(str, sorted(others)))} ranks: give their nodes and ranks per node"
+            if others
+            else f"It holds: {'; '.join(tests)}"
+            if tests
+            else "Give the whole output",
+        )
     return BenchmarkOutput(programs.pop(), dict(times_s))
 
 
@@ -95,8 +98,10 @@ def _table(text: str, head: re.Match[str], end: int, extent: int, path: Path) ->
         columns = head["ReproMPI"].split()
     elif program == "IMB":
         columns = line[1].split() if (line := _IMB_COLUMNS.search(text, head.end(), end)) else []
+    width, last = len(columns) if program == "ReproMPI" else 0, (-1, "")  # the size and the time of the row before
     for row in _ROW.finditer(text, head.end(), end):
-        named = dict(zip(columns, row[0].split(), strict=False))
+        words = row[0].split()
+        named = dict(zip(columns, words, strict=False))
         called = named.get("test", f"mpi_{name}").lower().removeprefix("mpi_")
         if called not in COLLECTIVES or (program != "OSU" and called.startswith("reduce_scatter")):
             continue  # of the latter it is not certain whether a size is that of a rank or of all
@@ -106,6 +111,10 @@ def _table(text: str, head: re.Match[str], end: int, extent: int, path: Path) ->
             time_s = float(time) * (1.0 if program == "ReproMPI" else 1e-6)
         except ValueError:
             continue
+        cut_off = row.end() == len(text) and last[1] and len(time.partition(".")[2]) < len(last[1].partition(".")[2])
+        if cut_off or len(words) != (width or len(words)) or (program != "ReproMPI" and size_bytes <= last[0]):
+            continue
+        width, last = len(words), (size_bytes, time)
         if not (isfinite(time_s) and time_s > 0.0 and 0 <= size_bytes < _MOST):
             number = text.count("\n", 0, row.start()) + 1
             raise InputError(f"{path}, line {number}: {size} B in {time} is no measurement", "Remove the line")

@@ -12,6 +12,7 @@ from math import isfinite
 
 from colltune.core.errors import InputError
 from colltune.core.scenario import COLLECTIVES
+from colltune.machine.file_formats import Format
 from colltune.profile.application_profile import BLOCKING, Calls, Communicator, Profile
 
 _INSIDE = r"[^>]{0,400}?"  # a tag that is cut off costs little
@@ -25,14 +26,19 @@ _ENTRY = re.compile(
 _SECTION = re.compile(r"^@--- (.+?) -*$", re.MULTILINE)
 _RANGE = r"\s+(\d{1,18}) - +(\d{1,18})"
 _SHARE = re.compile(rf"(\w+)\s+([^\s]{{1,40}}){_RANGE}{_RANGE}\s*")
+_BEGINS = {Format.IPM: re.compile(r"<ipm_job_profile\b"), Format.MPIP: re.compile(r"^@ mpiP\b", re.MULTILINE)}
 _UNSIZED = ("reduce_scatter", "exscan")  # and kin: mpiP does not say their sizes
 
 
-def parse_other_profile(text: str) -> Profile | None:
-    """None for what is of neither. Raises ValueError if it cannot be read, InputError if it holds no sizes of calls."""
-    if "<ipm_job_profile>" in text[:4096]:
-        return _ipm(text)
-    return _mpip(text) if text.startswith(("@ mpiP\n", "@ mpiP ")) else None
+def parse_other_profile(text: str, tool: Format) -> Profile:
+    """Of what `log_text` made of a file of ``tool``, IPM or mpiP. Raises ValueError if it cannot be read.
+
+    Raises InputError if it holds no sizes of calls, or not one whole run.
+    """
+    begins = [match.start() for match in _BEGINS[tool].finditer(text)]
+    if len(begins) > 1:
+        raise InputError(f"this is {tool} about {len(begins)} runs", "Give a file for each run")
+    return _ipm(text) if tool is Format.IPM else _mpip(text[begins[0] :])
 
 
 def _ipm(text: str) -> Profile:
@@ -42,6 +48,8 @@ def _ipm(text: str) -> Profile:
     ranks = max((int(task[2]) for task in tasks), default=0)
     if not 0 < len(of_rank) <= ranks:
         raise ValueError("it has no ranks")
+    if "</ipm_job_profile>" not in text:
+        raise InputError("this XML of IPM is cut off: </ipm_job_profile> is missing", "Give the whole file")
     hosts = Counter(host[1] for part in of_rank.values() if (host := _HOST.search(part)))
     if hosts.total() != len(of_rank):
         raise ValueError("it does not name the hosts of all ranks")
@@ -73,7 +81,9 @@ def _mpip(text: str) -> Profile:
         raise ValueError("it does not say how long its ranks took")
     name = next((name for name in sections if name.startswith("Aggregate Collective Time")), None)
     if name is None:
-        raise InputError("this profile of mpiP holds no sizes of calls", "Run the program again with MPIP=-y")
+        raise InputError(
+            "this profile of mpiP holds no sizes of calls", "Run the program again with MPIP=-y, or give the whole file"
+        )
     everywhere, calls = _everywhere(hosts, ranks), []
     for match in filter(None, map(_SHARE.fullmatch, sections[name].splitlines())):
         call, (least, most) = match[1].lower(), (int(match[5]), int(match[6]))

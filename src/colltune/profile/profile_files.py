@@ -7,7 +7,8 @@ from pathlib import Path
 import msgspec
 
 from colltune.core.errors import InputError, on_os_error
-from colltune.machine.files import parse_json, read_file, read_record, write_atomically
+from colltune.machine.file_formats import PROFILES, Format, log_text, require_format
+from colltune.machine.files import parse_json, read_file, read_record, unpacked, write_atomically
 from colltune.profile.application_profile import Profile
 from colltune.profile.other_profilers import parse_other_profile
 from colltune.profile.parts import part_files, read_parts
@@ -37,10 +38,13 @@ def load_profile(path: Path) -> Profile:
         return read_parts(parts)
     try:
         data = read_file(path, link=True)
-        if b"\0" in data[:512]:
-            raise InputError(f"{path} is a program or other binary file, and no profile", _MAKE.format(path.name))
-        if (other := parse_other_profile(data.decode("utf-8", "replace"))) is not None:
-            return other
+        make = _MAKE.format(path.name if b"\0" in data[:512] else "app")
+        kind, packed = require_format(path, data, PROFILES, "profile", make)
+        if kind is Format.PART:
+            return read_parts([path])
+        if kind is not Format.PROFILE:
+            return parse_other_profile(log_text(data), kind)
+        data = unpacked(data) if packed else data
         parse_json(data)  # which refuses numbers without end
         head = read_record(data, _Head)
         if head.kind != _KIND or head.schema != SCHEMA:

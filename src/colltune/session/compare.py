@@ -18,7 +18,8 @@ from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.core.space import message_sizes
 from colltune.core.units import format_count
 from colltune.deploy.live_selector import require_way
-from colltune.machine.benchmark_output import is_benchmark_output, parse_output
+from colltune.machine.benchmark_output import parse_output
+from colltune.machine.file_formats import SELECTION, Format, require_format
 from colltune.machine.files import read_file
 from colltune.measure.contract import Convention, Effort
 from colltune.measure.osu import OsuBenchmarks
@@ -56,6 +57,7 @@ _LAUNCH_S = 25.0
 _GRACE = 0.5
 # What a launch takes over the calls that it measures: their results are checked, and they are timed again.
 _OVERHEAD = 2.0
+_SIDES = "Give a selection file of this MPI, or what OSU, IMB-MPI1 or ReproMPI printed"
 _Mark = tuple[int, dict[str, int]]
 
 
@@ -320,14 +322,19 @@ def _compare_outputs(
     ``shape``: nodes and ranks per node, where no line of the file says them. Calls with too few runs are open.
     """
     with on_os_error("cannot read a side", "Give files that can be read"):
-        contents = [read_file(Path(text), link=True) if Path(text).is_file() else b"" for text in sides]
-    printed = [is_benchmark_output(content) for content in contents]
+        contents = [read_file(Path(text), link=True) if Path(text).is_file() else None for text in sides]
+    sides_known = (*SELECTION, Format.BENCHMARK)
+    printed = [
+        content is not None
+        and require_format(text, content, sides_known, "side of a comparison", _SIDES)[0] is Format.BENCHMARK
+        for text, content in zip(sides, contents, strict=True)
+    ]
     if not any(printed):
         return None
     if not all(printed):
         raise InputError(f"only {sides[printed.index(True)]} is output of a benchmark", "Give two such files, or none")
     said = (shape[0], shape[1]) if shape[0] and shape[1] else None
-    both = [parse_output(content, Path(text), said) for content, text in zip(contents, sides, strict=True)]
+    both = [parse_output(content or b"", Path(text), said) for content, text in zip(contents, sides, strict=True)]
     programs = [output.program for output in both]
     if programs[0] != programs[1]:
         raise InputError(f"{' and '.join(programs)} do not measure the same", "Give output of one program")

@@ -1,6 +1,6 @@
 """What is wrong with selection files, whoever wrote them, and guarded copies of those that can be mended."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,28 +9,37 @@ from colltune.core.errors import InputError, on_os_error
 from colltune.core.units import format_count
 from colltune.emit.lint.check import Check, Severity, format_check
 from colltune.emit.lint.selection_file import lint_files
-from colltune.emit.next.lint_named import is_named_file, lint_named_files
-from colltune.emit.next.lint_openmpi_json import is_rules_json, lint_rules_json
-from colltune.emit.next.lint_ucc import is_ucc_conf, lint_ucc_files
-from colltune.emit.openmpi.lint_rules import fix_rules, is_rules_file, lint_rules_files
+from colltune.emit.next.lint_named import lint_named_files
+from colltune.emit.next.lint_openmpi_json import lint_rules_json
+from colltune.emit.next.lint_ucc import lint_ucc_files
+from colltune.emit.openmpi.lint_han import lint_han_files
+from colltune.emit.openmpi.lint_rules import fix_rules, lint_rules_files
+from colltune.machine.file_formats import SELECTION, Format, require_format
 from colltune.machine.files import read_file
 from colltune.mpi.installation import Installation
 
 NAMES = {"mpich": "MPICH", "openmpi": "Open MPI", "ucc": "UCC"}
+_LIBRARIES = dict.fromkeys(SELECTION, "openmpi") | {
+    Format.MPICH_TREES: "mpich",
+    Format.MPICH_NAMED: "mpich",
+    Format.UCC_CONF: "ucc",
+}
 
 
 @dataclass(frozen=True)
 class Linted:
     """What was found in ``contents``, the files by name.
 
-    ``library``: who reads them, "mpich", "openmpi" or "ucc", in the release ``version`` ("" for UCC). ``note``: what
-    the reader should know of that release, "" for nothing. ``installation``: the MPI that was asked, if one was.
+    ``library``: who reads them, "mpich", "openmpi" or "ucc", in the release ``version`` ("" for UCC). ``formats``: of
+    the files. ``note``: what the reader should know of that release, "" for nothing. ``installation``: the MPI that was
+    asked, if one was.
     """
 
     library: str
     version: str
     findings: tuple[Check, ...]
     contents: Mapping[str, bytes] = field(repr=False)
+    formats: Mapping[str, Format] = field(repr=False)
     note: str = ""
     installation: Installation | None = field(default=None, repr=False)
 
@@ -54,11 +63,13 @@ class Linted:
         """
         at_fault = {name: self.contents[name] for name in dict.fromkeys(check.file for check in self.findings)}
         if self.library == "openmpi":
-            return {name: _fix_rules(name, data, self.version) for name, data in at_fault.items()}
+            return {name: _fix_rules(name, data, self.version, self.formats[name]) for name, data in at_fault.items()}
         if self.library == "ucc":
             raise _no_copy_of_ucc(self.contents)
         if self.installation is None:
             raise InputError("--fix puts in rules of the library itself, and none was looked for", "Lint with fix=True")
+        if named := next((name for name in at_fault if self.formats[name] is Format.MPICH_NAMED), None):
+            raise InputError(f"{named} has named trees, of which --fix makes no copy", "Correct it as the findings say")
         return _fix_trees(at_fault, self.version, self.installation)
 
 
@@ -76,17 +87,18 @@ def lint_selection(
     written, for which an MPICH must be here. Raises InputError for files that cannot be read or are for two libraries.
     """
     contents = {str(path): _read(path) for given in files for path in _files_of(given)}
-    library = _library_of(contents)
+    formats = {name: _format_of(name, data) for name, data in contents.items()}
+    library = _library_of(formats)
     if library == "ucc":
         if fix:
             raise _no_copy_of_ucc(contents)
-        return Linted(library, "", tuple(lint_ucc_files(contents)), contents)
+        return Linted(library, "", tuple(lint_ucc_files(contents)), contents, formats)
     installation = None
     if mpi_version is None or (fix and library == "mpich"):
         installation = _find(library, mpiexec, environment)
     version = mpi_version or (installation.version if installation else "")
-    findings = tuple(_findings(library, contents, version, installation))
-    return Linted(library, version, findings, contents, load(library, version).warning or "", installation)
+    findings = tuple(_findings(library, contents, formats, version, installation))
+    return Linted(library, version, findings, contents, formats, load(library, version).warning or "", installation)
 
 
 def _no_copy_of_ucc(contents: Mapping[str, bytes]) -> InputError:
@@ -110,15 +122,16 @@ def _files_of(given: Path) -> list[Path]:
     return found
 
 
-def _library_of(contents: Mapping[str, bytes]) -> str:
-    """The library that reads the files, by how they begin: "mpich" where that says nothing."""
+def _format_of(name: str, data: bytes) -> Format:
+    found, packed = require_format(name, data, SELECTION, "selection file", "Give one of MPICH, Open MPI or UCC")
+    if packed:
+        raise InputError(f"{name} is gzipped, and no library reads that", f"Uncompress it: gunzip {name}")
+    return found
 
-    def library(data: bytes) -> str:
-        if is_ucc_conf(data):
-            return "ucc"
-        return "openmpi" if is_rules_file(data) or is_rules_json(data) else "mpich"
 
-    found = {name: library(data) for name, data in contents.items()}
+def _library_of(formats: Mapping[str, Format]) -> str:
+    """The library that reads the files: "mpich", "openmpi" or "ucc"."""
+    found = {name: _LIBRARIES[of_file] for name, of_file in formats.items()}
     if not found:
         raise InputError("there is no file to lint", "Name a selection file")
     if len(set(found.values())) > 1:
@@ -128,7 +141,11 @@ def _library_of(contents: Mapping[str, bytes]) -> str:
 
 
 def _findings(
-    library: str, contents: Mapping[str, bytes], version: str, installation: Installation | None
+    library: str,
+    contents: Mapping[str, bytes],
+    formats: Mapping[str, Format],
+    version: str,
+    installation: Installation | None,
 ) -> list[Check]:
     catalogue = load(library, version)
     if library == "mpich" and installation is not None:
@@ -137,13 +154,16 @@ def _findings(
         # Its version does not tell: builds of the redesign call themselves as the release before it.
         if holds_named_trees(installation.libmpi):
             return lint_named_files(dict(contents), None)
-    if library == "mpich":
-        named = {name: data for name, data in contents.items() if is_named_file(data)}
-        others = {name: data for name, data in contents.items() if name not in named}
-        return [*lint_files(others, version, catalogue), *lint_named_files(named, version)]
-    of_json = {name: data for name, data in contents.items() if is_rules_json(data)}
-    classic = {name: data for name, data in contents.items() if name not in of_json}
-    return [*lint_rules_files(classic, version, catalogue), *lint_rules_json(of_json, version, catalogue)]
+    lints: dict[Format, Callable[[Mapping[str, bytes]], list[Check]]] = {
+        Format.MPICH_TREES: lambda files: lint_files(files, version, catalogue),
+        Format.MPICH_NAMED: lambda files: lint_named_files(files, version),
+        Format.TUNED_RULES: lambda files: lint_rules_files(files, version, catalogue),
+        Format.TUNED_JSON: lambda files: lint_rules_json(files, version, catalogue),
+        Format.HAN_RULES: lambda files: lint_han_files(files, version),
+    }
+    of_each = ((lint, {name: contents[name] for name in contents if formats[name] is kind})
+               for kind, lint in lints.items())  # fmt: skip
+    return [check for lint, files in of_each for check in lint(files)]
 
 
 def _fix_trees(contents: Mapping[str, bytes], version: str, installation: Installation) -> dict[str, Path]:
@@ -151,8 +171,6 @@ def _fix_trees(contents: Mapping[str, bytes], version: str, installation: Instal
     from colltune.emit.mpich.defaults import cut_default_trees
 
     catalogue = load("mpich", version)
-    if named := next((name for name, data in contents.items() if is_named_file(data)), None):
-        raise InputError(f"{named} has named trees, of which --fix makes no copy", "Correct it as the findings say")
     if catalogue.version != load("mpich", installation.version).version:
         raise InputError(
             f"--fix puts in rules of the library itself, and {installation.libmpi} is MPICH {installation.version}",
@@ -165,17 +183,17 @@ def _fix_trees(contents: Mapping[str, bytes], version: str, installation: Instal
     }
 
 
-def _fix_rules(name: str, data: bytes, version: str) -> Path:
+def _fix_rules(name: str, data: bytes, version: str, kind: Format) -> Path:
     from colltune.emit.openmpi.reader import ReadError
 
-    if is_rules_json(data):
-        raise InputError(f"{name} is JSON, of which --fix makes no copy", "Correct it by hand, as the findings say")
+    if kind is not Format.TUNED_RULES:
+        raise InputError(f"{name} is {kind}, of which --fix makes no copy", "Correct it by hand, as the findings say")
     try:
         fixed = fix_rules(data, name, version, load("openmpi", version))
     except ReadError as error:
+        check = error.checks[0]
         raise InputError(
-            f"{name}:{error.check.line}: {error.check.what}, so what was meant cannot be known",
-            f"Mend that by hand: {error.check.fix}",
+            f"{name}:{check.line}: {check.what}, so what was meant cannot be known", f"Mend that by hand: {check.fix}"
         ) from None
     return _write_fixed(name, ".fixed.conf", fixed)
 

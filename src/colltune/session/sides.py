@@ -15,6 +15,7 @@ from colltune.emit.lint.check import Severity
 from colltune.emit.lint.json_text import read_json
 from colltune.emit.lint.names import FileKind
 from colltune.emit.lint.selection_file import kind_of
+from colltune.machine.file_formats import Format
 from colltune.machine.preload import PRELOAD, preload_variables
 from colltune.mpi.installation import Installation, Library
 from colltune.mpi.reads import unknown_names
@@ -152,7 +153,8 @@ def _file_variables(path: Path, bench: Workbench) -> dict[str, str]:
             raise InputError(f"{path}:{fault.line}: {fault.what}", f"Nothing was run; see colltune lint {path}")
     variables = list(FILES[linted.library])
     if mpi.library is Library.OPENMPI:
-        return {variables[0]: str(path), **dict([next(iter(SWITCHES[linted.library].items()))])}
+        of_han = linted.formats[str(path)] is Format.HAN_RULES
+        return {variables[of_han]: str(path), **dict([[*SWITCHES[linted.library].items()][of_han]])}
     kind = kind_of(read_json(linted.contents[str(path)]), bench.catalogue)
     return {variables[list(FileKind).index(kind)]: str(path)}
 

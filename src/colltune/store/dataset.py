@@ -22,7 +22,8 @@ from colltune.core.choice import Choice, Value, parse_choice
 from colltune.core.errors import InputError
 from colltune.core.extras import extra
 from colltune.core.scenario import COLLECTIVES, Scenario
-from colltune.machine.benchmark_output import is_benchmark_output, parse_output
+from colltune.machine.benchmark_output import parse_output
+from colltune.machine.file_formats import Format, require_format
 from colltune.machine.files import LARGEST_BYTES, read_file, require_file, unpacked
 from colltune.store.grid import Floats, Grid
 from colltune.store.grid_noise import PROBABILITIES, quantiles
@@ -31,6 +32,7 @@ from colltune.store.table_checks import checked
 if TYPE_CHECKING:
     import pandas
 
+_NEXT = "Give a CSV, CSV.GZ or Parquet file of measurements"
 # The columns of the spread of the repetitions.
 _SPREAD = ("min_us", "p10_us", "p25_us", "p75_us", "p90_us", "mean_us")
 # Fewer scenarios than this say little about a strategy that learns from some of them.
@@ -64,11 +66,12 @@ def load_grids(paths: Iterable[Path], fewest_scenarios: int = FEWEST_SCENARIOS) 
 def read_table(path: Path) -> "pandas.DataFrame":
     """The rows of one file that have a time, checked. Raises InputError."""
     pandas = extra("pandas", "reading tables")
-    require_file(path, "Give a CSV, CSV.GZ or Parquet file of measurements")
+    require_file(path, _NEXT)
     try:
         data = read_file(path, LARGEST_BYTES, link=True)
-        data = unpacked(data, LARGEST_BYTES) if path.suffix == ".gz" else data
-        if is_benchmark_output(data):
+        data = unpacked(data, LARGEST_BYTES) if data.startswith(b"\x1f\x8b") else data
+        kind, _ = require_format(path, data, (Format.TABLE, Format.BENCHMARK), "table of measurements", _NEXT)
+        if kind is Format.BENCHMARK:
             columns = ["collective", "nodes", "ppn", "msg_bytes", "algorithm", "is_default", "time_us", "run_id"]
             rows = [
                 (s.collective, s.nodes, s.ppn, s.size_bytes, name or "default", not name, 1e6 * time_s, str(run))
@@ -77,15 +80,14 @@ def read_table(path: Path) -> "pandas.DataFrame":
             ]
             return checked(pandas.DataFrame(rows, columns=columns), path)
         held = io.BytesIO(data)
-        table = pandas.read_parquet(held) if path.suffix == ".parquet" else pandas.read_csv(held, low_memory=False)
+        parquet = data.startswith(b"PAR1")
+        table = pandas.read_parquet(held) if parquet else pandas.read_csv(held, low_memory=False)
     except pandas.errors.EmptyDataError as error:
         raise InputError(f"{path} is empty", "Give a table with measurements") from error
     except (OSError, ValueError, ImportError, NotImplementedError, LookupError, TypeError, ArithmeticError) as error:
         # What a library says of a broken file may be several lines long.
         first = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(
-            f"cannot read {path}: {first}", "Give a CSV, CSV.GZ or Parquet file of measurements"
-        ) from error
+        raise InputError(f"cannot read {path}: {first}", _NEXT) from error
     return checked(table.reset_index(drop=True), path)
 
 

@@ -15,7 +15,8 @@ from colltune.catalog.openmpi_components import OpenMpiCatalogue
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import COLLECTIVES, Scenario
-from colltune.emit.openmpi.rules_file import OpenMpiEmitter, reads_version_2
+from colltune.emit.openmpi.reader import reads_version_2
+from colltune.emit.openmpi.rules_file import OpenMpiEmitter
 
 _PREFIX = "OMPI_MCA_"
 _OWN = "Open MPI's own decision (coll/tuned, fixed rules)"

@@ -64,11 +64,6 @@ class _Reach:
         return need in self.holds or (need == "commutative" and "builtin_op" in self.holds)
 
 
-def is_named_file(data: bytes) -> bool:
-    """Whether ``data`` looks like a file of named trees: an object whose first key is a name."""
-    return re.match(rb'\s*\{\s*"name=', data) is not None
-
-
 def lint_named_files(files: Mapping[str, bytes], version: str | None) -> list[Check]:
     """The findings in ``files`` (name and content), in the order of the files and their lines. Any bytes are taken.
 

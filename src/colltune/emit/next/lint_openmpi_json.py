@@ -36,13 +36,6 @@ class Distribution(StrEnum):
     SINGLE_NODE = "single-node"
 
 
-def is_rules_json(data: bytes) -> bool:
-    """Whether ``data`` looks like such a file: an object that begins with a key of its head, or "$schema"."""
-    text = data[:4096].decode("ascii", "replace")
-    head = r'\s*\{\s*("\$\w+"\s*:\s*"[^"]*"\s*,\s*)*"(rule_file_version|module|collectives)"\s*:'
-    return re.match(head, text) is not None
-
-
 def lint_rules_json(files: Mapping[str, bytes], version: str, catalogue: Catalogue) -> list[Check]:
     """The findings in ``files`` (name and content), in the order of the files and their lines. Any bytes are taken.
 

@@ -16,7 +16,6 @@ from colltune.emit.lint.check import Check, FindingsOfFile, shown
 _LINE = re.compile(r"([^=:\s]+)\s*[=:]\s*(.*)")
 _COMMENT = re.compile(r"\s;.*")
 _SECTION = re.compile(r"\[(.*)\]")
-_BEGINS = re.compile(r"\[\s*[A-Za-z_]\w*\s*=|UCC_\w+\s*=|(TL|CL|EC|MC)_\w+\s*=")
 _RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?")
 _SIZE = re.compile(r"(?:\d+(?:\.\d+)?[kmgtpe]?b?|inf|auto)", re.IGNORECASE)
 _COUNTED = ("team_size", "ppn", "sock", "nnodes")
@@ -52,15 +51,6 @@ class _Section:
         spans = [(max(self.counted[key][0], other.counted[key][0]), min(self.counted[key][1], other.counted[key][1]))
                  for key in both]  # fmt: skip
         return all(low <= high for low, high in spans)
-
-
-def is_ucc_conf(data: bytes) -> bool:
-    """Whether ``data`` looks like a ucc.conf: its first line that says something is a section or a setting of UCC."""
-    for line in data.decode("utf-8", "replace").splitlines():
-        text = line.strip()
-        if text and not text.startswith(("#", ";")):
-            return _BEGINS.match(text) is not None
-    return False
 
 
 def lint_ucc_files(files: Mapping[str, bytes]) -> list[Check]:

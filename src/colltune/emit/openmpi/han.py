@@ -5,17 +5,18 @@ collective, communicator size and message size, and names the component for each
 ``han`` elsewhere, as without the file. On one node Open MPI does not use han, with the file or without it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from colltune.catalog.named_files import FILES
 from colltune.core.choice import DEFAULT
 from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
+from colltune.emit.lint.check import Check
+from colltune.emit.openmpi.lint_han import ALL_RANKS, read_han
+from colltune.emit.openmpi.reader import ReadError
 from colltune.emit.without_ppn import by_ranks_of
 
 HAN_FILE = FILES["openmpi"]["OMPI_MCA_coll_han_dynamic_rules_filename"]
-# Of han's levels: all ranks of a communicator, not those of a node and not one of each node.
-_WHOLE_COMMUNICATOR = 2
 _HEAD = """\
 # Rules of coll/han, written by colltune. Read where coll_han_use_dynamic_file_rules is 1 and
 # coll_han_dynamic_rules_filename names this file: which calls of a communicator that spans nodes go to coll/tuned.
@@ -33,7 +34,7 @@ def format_han(rule_sets: Sequence[RuleSet]) -> bytes:
     handed = {name: owners for name, owners in found.items() if any(tuned for s in owners.values() for _, tuned in s)}
     lines: list[list[str]] = []
     for name, owners in sorted(handed.items()):
-        lines += [[name], ["1"], [str(_WHOLE_COMMUNICATOR)], [str(len(owners))]]
+        lines += [[name], ["1"], [str(ALL_RANKS)], [str(len(owners))]]
         for ranks, sizes in owners.items():
             lines += [[str(ranks)], [str(len(sizes))]]
             lines += [[str(size), "tuned" if tuned else "han"] for size, tuned in sizes]
@@ -48,29 +49,19 @@ def _owners(rule_set: RuleSet) -> Owners:
 
 def parse_han(data: bytes) -> dict[str, Owners]:
     """Who decides, by collective. Raises InputError for a file that ``format_han`` did not write."""
-    words = [word for line in data.decode("latin-1").splitlines() for word in line.partition("#")[0].split()]
-    given = iter(words)
     try:
-        table = {}
-        for _ in range(int(next(given))):
-            name, levels = next(given), int(next(given))
-            owners = _parse_level(given) if levels == 1 else {}
-            if owners:
-                table[name] = owners
-        if next(given, None) is not None:
-            raise ValueError("it goes on after its end")
-        return table
-    except (StopIteration, ValueError, KeyError) as error:
-        raise InputError(f"{HAN_FILE} is not as colltune writes it: {error!r}", "Write the files again") from None
-
-
-def _parse_level(given: Iterator[str]) -> Owners:
-    if int(next(given)) != _WHOLE_COMMUNICATOR:
-        raise ValueError("another level than the whole communicator")
-    owners: Owners = {}
-    for _ in range(int(next(given))):
-        ranks, count = int(next(given)), int(next(given))
-        owners[ranks] = [(int(next(given)), {"tuned": True, "han": False}[next(given)]) for _ in range(count)]
-        if not owners[ranks] or owners[ranks][0][0] != 0:
-            raise ValueError(f"of {ranks} ranks it does not decide all sizes")
-    return owners
+        levels, passed_over = read_han(data, HAN_FILE, "5.0")
+        checks: Sequence[Check] = passed_over
+    except ReadError as error:
+        checks = error.checks
+    if checks:
+        what = f"line {checks[0].line}: {checks[0].what}"
+    elif all(at.level == ALL_RANKS and {row.component for one in at.ranks for row in one.rows} <= {"han", "tuned"}
+             and all(one.rows and one.rows[0].size == 0 for one in at.ranks) for at in levels):  # fmt: skip
+        return {
+            at.collective: {one.ranks: [(row.size, row.component == "tuned") for row in one.rows] for one in at.ranks}
+            for at in levels
+        }
+    else:
+        what = "it decides at other levels, by other components, or not for all sizes"
+    raise InputError(f"{HAN_FILE} is not as colltune writes it: {what}", "Write the files again")

@@ -14,8 +14,8 @@ from colltune.catalog import Catalogue, Need
 from colltune.catalog.openmpi_components import OpenMpiCatalogue
 from colltune.core.scenario import SizeBasis
 from colltune.emit.lint.check import HARMLESS, Check, FindingsOfFile
-from colltune.emit.openmpi.reader import ReadError, Row, Rows, RuleCommunicator, read_rows
-from colltune.emit.openmpi.rules_file import MessageRule, RulesTable, format_rules
+from colltune.emit.openmpi.reader import MessageRule, ReadError, Row, Rows, RuleCommunicator, read_rows
+from colltune.emit.openmpi.rules_file import RulesTable, format_rules
 
 # Collectives of coll/tuned that the catalogue leaves out: number, name and largest algorithm.
 _OTHERS = {4: ("alltoallv", 2), 8: ("exscan", 2), 14: ("scan", 2)}
@@ -29,15 +29,6 @@ class _Fault:
     row: Row | None = None
 
 
-def is_rules_file(data: bytes) -> bool:
-    """Whether ``data`` looks like a file of Open MPI: it begins with a number or a version."""
-    for line in data.decode("ascii", "replace").splitlines():
-        text = line.partition("#")[0].strip()
-        if text:
-            return text.startswith("rule-file-version") or text[0].isdecimal()
-    return False
-
-
 def lint_rules_files(files: Mapping[str, bytes], version: str, catalogue: Catalogue) -> list[Check]:
     """The findings in ``files`` (name and content), in the order of the files and their lines.
 
@@ -48,7 +39,7 @@ def lint_rules_files(files: Mapping[str, bytes], version: str, catalogue: Catalo
         try:
             rows = read_rows(data, name, version)
         except ReadError as error:
-            findings.append(error.check)
+            findings += error.checks
             continue
         faults = _Lint(name, rows, version, cast(OpenMpiCatalogue, catalogue)).faults()
         findings += sorted(dict.fromkeys([*rows.findings, *(f.check for f in faults)]), key=lambda check: check.line)
@@ -58,7 +49,7 @@ def lint_rules_files(files: Mapping[str, bytes], version: str, catalogue: Catalo
 def fix_rules(data: bytes, name: str, version: str, catalogue: Catalogue) -> bytes:
     """A copy in which the library decides by itself in place of every rule at fault, and sizes ascend.
 
-    Raises ReadError for a file that the library ignores: its meaning cannot be known.
+    Raises ReadError for a file that the library ignores, or reads in another way than its lines say.
     """
     rows = _in_order(read_rows(data, name, version))
     at_fault = {fault.row for fault in _Lint(name, rows, version, cast(OpenMpiCatalogue, catalogue)).faults()}
@@ -130,6 +121,9 @@ class _Lint(FindingsOfFile):
         path = (called, f"{communicator.ranks} ranks and more")
         if not communicator.rows:
             yield self._of_all("no-sizes", communicator.line, path)
+        for row in communicator.rows:
+            if row.last > row.line:
+                yield self._of_all("over-lines", row.line, path, line=row.line, last=row.last)
         for before, row in pairwise(communicator.rows):
             if row.rule.size <= before.rule.size:
                 yield self._of_all("sizes-descend", row.line, path, size=row.rule.size, before=before.rule.size)

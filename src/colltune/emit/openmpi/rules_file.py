@@ -11,7 +11,6 @@ is read back before it is returned, and ``colltune run`` refuses to start with a
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from colltune.catalog import Need
 from colltune.catalog.named_files import FILES, SWITCHES
@@ -22,6 +21,7 @@ from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.steps import Span
 from colltune.emit.openmpi.han import HAN_FILE, format_han
+from colltune.emit.openmpi.reader import MessageRule, ReadError, read_rows
 from colltune.emit.without_ppn import by_ranks_of, merge_ppn, start_at_one
 
 RULES_FILE = FILES["openmpi"]["OMPI_MCA_coll_tuned_dynamic_rules_filename"]
@@ -34,20 +34,6 @@ _HEAD = """\
 # coll_tuned_dynamic_rules_filename names this file. A line of a rule is: message size, algorithm,
 # fan-out, segment size, most requests. Algorithm 0 is the library's own decision.
 """
-
-
-class MessageRule(NamedTuple):
-    """From ``size`` on: the columns of a line."""
-
-    size: int
-    algorithm: int
-    fanout: int = 0
-    segment_size: int = 0
-    max_requests: int = 0
-
-    @property
-    def columns(self) -> tuple[int, int, int, int]:
-        return (self.algorithm, self.fanout, self.segment_size, self.max_requests)
 
 
 # Communicator size -> message rules, by the number of the collective; both ascending.
@@ -161,12 +147,6 @@ class OpenMpiEmitter:
                 yield Rule(None, max_ranks, max_size, by_columns[message.columns])
 
 
-def reads_version_2(version: str) -> bool:
-    """Whether this release reads the column of most requests: 4.1.8, and 5.0.7 and later; "5.0" is the newest 5.0."""
-    numbers = tuple(int(part) for part in version.split(".")[:3] if part.isdecimal())
-    return len(numbers) < 3 or numbers >= (5, 0, 7) or (4, 1, 8) <= numbers < (5, 0)
-
-
 def format_rules(table: RulesTable, names: Mapping[int, str], *, wide: bool) -> bytes:
     """The text of a file; ``wide`` with the fifth column, which files of version 2 have."""
     lines = [*(["rule-file-version-2"] if wide else []), _HEAD + f"{len(table)} # collectives"]
@@ -180,55 +160,18 @@ def format_rules(table: RulesTable, names: Mapping[int, str], *, wide: bool) -> 
 
 
 def parse_rules(text: str, source: str) -> RulesTable:
-    """Reads a file as the library does. Raises InputError, with the line, for what makes it ignore the whole file."""
-    words = [
-        (number, word)
-        for number, line in enumerate(text.splitlines(), start=1)
-        for word in line.partition("#")[0].split()
-    ]
-    wide = False
-    if words and words[0][1].startswith("rule-file-version-"):
-        version = words.pop(0)[1].removeprefix("rule-file-version-")
-        if version not in ("1", "2"):
-            raise InputError(f"{source}, line 1: version {version} of the rules is unknown", "Write 1 or 2")
-        wide = version == "2"
-    reader = _Reader(words, source)
-    table: RulesTable = {}
-    for _ in range(reader.integer("the number of collectives")):
-        communicators = table.setdefault(reader.integer("the number of a collective"), {})
-        for _ in range(reader.integer("how many communicator sizes follow")):
-            ranks = reader.integer("a communicator size")
-            count = reader.integer("how many message sizes follow")
-            if count < 1:
-                raise reader.fault(f"{ranks} ranks have {count} rules", "Give one for size 0 at least")
-            messages = [
-                MessageRule(*(reader.integer("a column of a rule") for _ in range(5 if wide else 4)))
-                for _ in range(count)
-            ]
-            if messages[0].size != 0:
-                raise reader.fault(f"the first rule of {ranks} ranks is for {messages[0].size} bytes", "Begin with 0")
-            communicators[ranks] = messages
-    return table
-
-
-_DIGITS = 18
-_LONGEST_WORD = 40  # that an error repeats
-
-
-class _Reader:
-    """Takes one integer after another, and knows the line."""
-
-    def __init__(self, words: list[tuple[int, str]], source: str) -> None:
-        self._words = iter(words)
-        self._source = source
-        self._line = 1
-
-    def integer(self, what: str) -> int:
-        self._line, word = next(self._words, (self._line, "the end of the file"))
-        if not word.isdecimal() or len(word) > _DIGITS:
-            word = word if len(word) <= _LONGEST_WORD else f"{word[:_LONGEST_WORD]}..."
-            raise self.fault(f"{word!r} stands where {what} is due", "Open MPI ignores the whole file; write it again")
-        return int(word)
-
-    def fault(self, what: str, next_step: str) -> InputError:
-        return InputError(f"{self._source}, line {self._line}: {what}", next_step)
+    """The rules of a file. Raises InputError, with the line, for what the library would ignore or pass over."""
+    try:
+        rows = read_rows(text.encode("utf-8"), source, "5.0")
+        checks = rows.findings
+    except ReadError as error:
+        checks = error.checks
+    if checks:
+        raise InputError(f"{source}, line {checks[0].line}: {checks[0].what}", checks[0].fix)
+    for ranks in (ranks for collective in rows.collectives for ranks in collective.communicators):
+        if not ranks.rows:
+            raise InputError(f"{source}, line {ranks.line}: {ranks.ranks} ranks have 0 rules", "Give one for size 0")
+    return {
+        collective.number: {ranks.ranks: [row.rule for row in ranks.rows] for ranks in collective.communicators}
+        for collective in rows.collectives
+    }

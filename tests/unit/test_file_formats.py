@@ -1,0 +1,262 @@
+"""What people hand over: logs with labels and colours, cut off, of other tools, in other encodings.
+
+Each file gets its own reader, or one line that says what it is.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from colltune.cli.app import app
+from colltune.core.errors import InputError
+from colltune.core.scenario import Scenario
+from colltune.machine.benchmark_output import parse_output
+from colltune.machine.file_formats import PROFILES, Format, log_text, recognise
+from colltune.profile.profile_files import load_profile
+from colltune.session.lint import lint_selection
+from colltune.session.sides import parse_side
+from colltune.store.dataset import read_table
+
+RECORDED = Path(__file__).parents[1] / "recorded"
+PRINTED = RECORDED / "benchmarks"
+IMB = """#---------------------------
+# Benchmarking Allreduce
+# #processes = 8
+#---------------------------
+       #bytes #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]
+            8         1000         5.00        20.00        12.00
+         1024         1000         9.00        21.00        15.00
+"""
+OSU = """# OSU MPI Allreduce Latency Test v7.5
+# Datatype: MPI_INT.
+# Size       Avg Latency(us)
+8                      20.00
+1024                   21.00
+"""
+TIMES_US = {8: 20.0, 1024: 21.0}
+HOST = "nid001"
+
+
+def labelled(label: str) -> Callable[[str], str]:
+    return lambda text: "".join(f"{label}{line}\n" for line in text.splitlines())
+
+
+DISGUISES: dict[str, Callable[[str], str]] = {
+    "indented by blanks": labelled("    "),
+    "indented by a tab": labelled("\t"),
+    "srun -l": labelled("0: "),
+    "srun -l of many ranks": labelled(" 0: "),
+    "srun -l of 2000 ranks": labelled("0000: "),
+    "mpiexec -prepend-rank": labelled("[0] "),
+    "mpiexec -prepend-pattern": labelled("[0] "),
+    "mpirun --tag-output of 4.1": labelled("[1,0]<stdout>:"),
+    "mpirun --tag-output of 5.0": labelled("[1,0]<stdout>: "),
+    "mpirun --output tag-detailed": labelled(f"[1,0][{HOST}:7593]<stdout>: "),
+    "mpirun --output tag,timestamp": labelled("[Wed Nov 25 22:22:08 2026][1,0]<stdout>: "),
+    "mpirun --timestamp-output of 4.1": labelled("Wed Nov 25 22:22:13 2026[1,0]<stdout>:"),
+    "a name for the job": labelled("[prterun-node-123@1,0]<stdout>: "),
+    "aprun and PALS": labelled(f"{HOST} 0: "),
+    "a service for logs": labelled("2026-11-25T22:06:03.1234567Z "),
+    "ts": labelled("2026-11-25 22:06:03 "),
+    "hydra at ends of lines": lambda text: text.replace("\n", "[0] \n[0] "),
+    "CRLF": lambda text: text.replace("\n", "\r\n"),
+    "CR": lambda text: text.replace("\n", "\r"),
+    "colours": lambda text: "".join(f"\x1b[1;32m{line}\x1b[0m\n" for line in text.splitlines()),
+    "a title of a terminal": lambda text: "\x1b]0;job\x07" + text,
+    "blanks behind": lambda text: text.replace("\n", "   \n"),
+    "a byte order mark": lambda text: "\ufeff" + text,
+    "output before": lambda text: "Loading modules\nslurmstepd: cgroup\n8 nodes ready\n" + text,
+    "output behind": lambda text: text + "real 0m3.2s\n  1  -1.25\n  2  0.00\n5 7.5\ndone\n",
+    "output between": lambda text: text.replace("1024", "[warn] slow link\n3 2.0\n1024"),
+    "an error of the launcher": lambda text: text + "srun: error: nid001: task 0: Exited with exit code 1\n",
+    "no end of line": lambda text: text.removesuffix("\n"),
+    "labels, indented": labelled("   [1,0]<stdout>:   "),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DISGUISES)
+@pytest.mark.parametrize("printed", [IMB, OSU], ids=["IMB", "OSU"])
+def test_a_log_is_read_as_the_program_printed_it(name: str, printed: str) -> None:
+    data = DISGUISES[name](printed).encode()
+    assert recognise(data).format is Format.BENCHMARK
+    found = parse_output(data, Path("log"), (4, 2)).times_s
+    assert {s.size_bytes: times[0] * 1e6 for (s, _), times in found.items()} == pytest.approx(TIMES_US)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.permutations(["srun -l", "CRLF", "colours", "indented by a tab", "a byte order mark"]), st.integers(0, 5))
+def test_disguises_may_be_worn_together(order: list[str], count: int) -> None:
+    text = OSU
+    for name in order[:count]:
+        if name != "colours" or "\r" not in text:
+            text = DISGUISES[name](text)
+    assert recognise(text.encode()).format is Format.BENCHMARK
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig", "utf-16-le"])
+def test_encodings_of_windows_are_read(encoding: str) -> None:
+    data = (b"\xff\xfe" if encoding == "utf-16-le" else b"") + OSU.encode(encoding)
+    assert len(parse_output(data, Path("log"), (4, 2)).times_s) == 2
+
+
+def test_gzipped_logs_profiles_and_tables_are_read(tmp_path: Path) -> None:
+    for name in ("ipm.xml", "mpip.txt"):
+        (tmp_path / name).write_bytes(gzip.compress((PRINTED / name).read_bytes()))
+        assert load_profile(tmp_path / name) == load_profile(PRINTED / name)
+    packed = gzip.compress(OSU.encode())
+    assert len(parse_output(packed, Path("log"), (4, 2)).times_s) == 2
+    with pytest.raises(InputError, match="cut short"):
+        parse_output(packed[:-20], Path("log"), (4, 2))
+    table = tmp_path / "table"  # without an ending that says so
+    table.write_bytes((RECORDED / "pico_lumi_allreduce.csv.gz").read_bytes())
+    assert len(read_table(table))
+
+
+def test_several_runs_are_several_times() -> None:
+    text = labelled("0: ")(OSU + OSU.replace("20.00", "22.00"))
+    found = parse_output(text.encode(), Path("log"), (4, 2)).times_s
+    assert found[Scenario("allreduce", 4, 2, 8), ""] == pytest.approx([20e-6, 22e-6])
+
+
+@pytest.mark.parametrize("cut", range(1, 7))
+def test_a_last_row_that_was_cut_off_is_no_time(cut: int) -> None:
+    """1024 B in 2 us were never measured."""
+    found = parse_output(OSU[: -1 - cut].encode(), Path("log"), (4, 2)).times_s
+    assert [s.size_bytes for s, _ in found] == [8]
+
+
+def test_other_ranks_than_asked_for_are_named() -> None:
+    with pytest.raises(InputError, match="Its runs have 8 ranks"):
+        parse_output(IMB.encode(), Path("log"), (4, 36))
+    with pytest.raises(InputError, match="It holds: OSU MPI Bandwidth Test"):
+        parse_output(b"# OSU MPI Bandwidth Test v7.5\n8 20.0\n", Path("log"), (4, 2))
+
+
+@pytest.mark.parametrize("name", ["ipm.xml", "mpip.txt"])
+@pytest.mark.parametrize("disguise", ["CRLF", "a byte order mark", "srun -l", "indented by blanks", "output before"])
+def test_profiles_of_others_are_read_in_disguise(name: str, disguise: str, tmp_path: Path) -> None:
+    text = (PRINTED / name).read_text()
+    (tmp_path / name).write_bytes(DISGUISES[disguise](text).encode())
+    assert load_profile(tmp_path / name) == load_profile(PRINTED / name)
+
+
+@pytest.mark.parametrize(
+    ("data", "what", "next_step"),
+    [
+        (b"##IPMv2.0.6####\n#\n# command : ./app\n####\n", "the banner that IPM prints, not its XML", "IPM_LOG=full"),
+        (b"job starts\n  ##IPMv0.983####\n# command : ./app\n", "the banner that IPM prints", "IPM_LOG=full"),
+        (b"0: ##IPM2v0.xx####\n0: # command : ./app\n", "the banner that IPM prints", "ipm.xml"),
+        (b"mpiP: \nmpiP: mpiP V3.5.0\nmpiP: Storing mpiP output in [./a.4.1.mpiP].\n", "what mpiP prints", r"\.mpiP"),
+        (b"# OSU MPI-CUDA Allreduce Latency Test v7.5\n# Size  Avg\n8 2.5\n", "of GPU buffers", "host memory"),
+        (b"[0] # OSU MPI-ROCM Broadcast Latency Test v7.5\n[0] 8 2.5\n", "of GPU buffers", "host memory"),
+        (b"# nThread 1 nGpus 8 minBytes 8\n#\n 8 2 float sum -1 14.0\n", "output of nccl-tests", "host memory"),
+        (b"\x7fELF\2\1\1\0\0\0\0\0\0\0\0\0", "a program or other binary file", "colltune profile"),
+        (b"\x89HDF\r\n\x1a\n", "a file of HDF5", ""),
+        (b"SQLite format 3\0", "a database", ""),
+        (b"PK\3\4....", "an archive", ""),
+        (b"\xfd7zXZ\0", "compressed by xz", ""),
+        (b"\x1f\x8b\x08\0\0", "gzipped, but it is cut short", ""),
+        (b"#!/bin/bash\nsrun ./app\n", "a script", ""),
+        (b"<!DOCTYPE html><html></html>", "XML or HTML", ""),
+        (b"coll_tuned_use_dynamic_rules = 1\n", "settings", ""),
+        (b"", "empty", ""),
+        (b"# nothing\n", "comments alone", ""),
+        (b"node01:8\nnode02:8\n", "a list of hosts", ""),
+        (b"collective;nodes;ppn\nbcast;1;2\n", "a table with semicolons in place of commas", ""),
+        (b"colltune-rules 2\nchoice 0 - -\n", "rules of colltune's preloaded library", ""),
+        (b'{"schema": 1, "environment": {}, "rules": {}}', "the manifest of a tuning directory", ""),
+        (b'{"rows": [1, 2]}', "JSON of none of the formats", ""),
+        (b"1\n7\n1\n2\n1\n0 6 0 0\n", "rules of Open MPI's coll/tuned", ""),
+        (b"UCC_TL_UCP_TUNE=bcast:@knomial\n", "a ucc.conf", ""),
+        (b"MPI is fine\n", "of no format that colltune knows: it begins with 'MPI is fine'", ""),
+        (b"\xff\xfe\xfd\xfcfoo bar", "of no format", ""),
+    ],
+)  # fmt: skip
+def test_what_is_no_profile_is_named(data: bytes, what: str, next_step: str, tmp_path: Path) -> None:
+    (tmp_path / "given").write_bytes(data)
+    assert recognise(data).format not in PROFILES
+    with pytest.raises(InputError, match=rf"given is .*{re.escape(what)}.*, and no profile") as raised:
+        load_profile(tmp_path / "given")
+    assert re.search(next_step, str(raised.value))
+
+
+@pytest.mark.parametrize(
+    "data", [b"##IPMv2.0.6####\n", b"node01:8\nnode02:8\n", b'{"kind": "colltune-profile"}', b"\0\1"]
+)
+def test_every_command_says_the_same_of_a_file(data: bytes, tmp_path: Path) -> None:
+    given = tmp_path / "given"
+    given.write_bytes(data)
+    what = f"given is {recognise(data).what}"
+    for words in (["lint", str(given), "--mpi-version", "5.0.11"], ["compare", str(given), "nothing", "--nodes", "4"],
+                  ["study", "evaluate", str(given)]):  # fmt: skip
+        result = CliRunner().invoke(app, words)
+        assert what in str(result.exception), words
+
+
+def test_a_profile_is_whole_and_of_one_run(tmp_path: Path) -> None:
+    for name, cut in (("ipm.xml", "</ipm_job_profile>"), ("mpip.txt", "@--- Aggregate Collective")):
+        text = (PRINTED / name).read_text()
+        (tmp_path / name).write_text(text + text)
+        with pytest.raises(InputError, match=r"about 2 runs\. Give a file for each"):
+            load_profile(tmp_path / name)
+        (tmp_path / name).write_text(text[: text.index(cut)])
+        with pytest.raises(InputError, match=r"cut off|whole file"):
+            load_profile(tmp_path / name)
+
+
+def test_a_part_of_a_profile_is_read_by_itself(tmp_path: Path) -> None:
+    text = ("colltune-profile 1\njob ranks_seen=one ranks=2 nodes=1 elapsed_ns=1000000 threads_multiple=0"
+            " clock_error_ns=0 lost_calls=0 lost_stamps=0\nend\n")  # fmt: skip
+    (tmp_path / "app.json.0").write_text(text)
+    assert load_profile(tmp_path / "app.json.0").reporting == 1
+
+
+HAN = "1\nallreduce\n1\n2\n1\n1 2\n0 han\n1024 tuned\n"
+RULES = {
+    HAN: Format.HAN_RULES,
+    "# comment\n" + HAN: Format.HAN_RULES,
+    HAN.replace("\n", "\r\n"): Format.HAN_RULES,
+    HAN.replace("allreduce", "2"): Format.HAN_RULES,
+    HAN.replace("\n", " "): Format.HAN_RULES,
+    HAN.replace("tuned", "tunde").replace("han", "hna"): Format.HAN_RULES,
+    "1\nbarrier\n0\n": Format.HAN_RULES,
+    "1\n7\n1\n2\n1\n0 6 0 0\n": Format.TUNED_RULES,
+    "1 bcast\n7 1 2 1 0 6 0 0\n": Format.TUNED_RULES,
+    "# see coll_tuned\n\n rule-file-version-2\n1\n": Format.TUNED_RULES,
+    "1 # han 0 han\n7 1 2 1 0 6 0 0\n": Format.TUNED_RULES,
+    '{"collective=bcast": {}}': Format.MPICH_TREES,
+    ' {\n "name=main": {}}': Format.MPICH_NAMED,
+    '{"rule_file_version": 3, "module": "tuned", "collectives": {}}': Format.TUNED_JSON,
+    "; comment\n[team_size=4]\nUCC_TL_UCP_TUNE=bcast:@knomial\n": Format.UCC_CONF,
+}
+
+
+@pytest.mark.parametrize("text", RULES)
+def test_selection_files_are_told_apart(text: str, tmp_path: Path) -> None:
+    (tmp_path / "given").write_text(text)
+    assert recognise(text.encode()).format is RULES[text]
+    linted = lint_selection([tmp_path / "given"], {}, mpi_version="5.0.2" if "coll" in text else "5.0.11")
+    assert list(linted.formats.values()) == [RULES[text]]
+    parse_side(str(tmp_path / "given"))
+
+
+def test_what_no_library_reads_is_not_linted(tmp_path: Path) -> None:
+    (tmp_path / "a.gz").write_bytes(gzip.compress(HAN.encode()))
+    with pytest.raises(InputError, match=r"is gzipped, and no library reads that. Uncompress it: gunzip"):
+        lint_selection([tmp_path / "a.gz"], {}, mpi_version="5.0.11")
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.one_of(st.binary(max_size=300), st.text(max_size=300).map(str.encode)))
+def test_any_bytes_are_something(data: bytes) -> None:
+    assert recognise(data).what
+    if data[:2] != b"\x1f\x8b":
+        log_text(data)
