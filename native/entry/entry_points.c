@@ -8,13 +8,31 @@
 typedef uintptr_t MPI_Comm, MPI_Datatype, MPI_Op, MPI_Info, MPI_Request;
 typedef int64_t MPI_Count, MPI_Aint;
 
-#define CT__ENTRY(NAME, FIND, PARAMETERS, ARGUMENTS)                                                                   \
+/* Where the call is from that is on its way to a function below. */
+static _Thread_local const void *ct__caller __attribute__((tls_model("initial-exec")));
+
+/* As long as not all callers are known to mean one MPI, a call goes by a function of its own: so that the others are a jump. */
+#define CT__ENTRY(NAME, AT, HOW, PARAMETERS, ARGUMENTS)                                                                \
+    static __attribute__((noinline)) int ct__early_##NAME PARAMETERS                                                   \
+    {                                                                                                                  \
+        const void *caller = ct__caller;                                                                               \
+        return ((int(*) PARAMETERS)ct_mpis_##HOW(ct_mpis_find(caller, AT), AT, caller)) ARGUMENTS;                     \
+    }                                                                                                                  \
     CT_EXPORT int NAME PARAMETERS;                                                                                     \
-    int NAME PARAMETERS { return ((int(*) PARAMETERS)FIND) ARGUMENTS; }
+    int NAME PARAMETERS                                                                                                \
+    {                                                                                                                  \
+        const void *caller = __builtin_return_address(0);                                                              \
+        ct_mpi *mpi = atomic_load_explicit(&ct_mpis_single, memory_order_acquire);                                     \
+        if (mpi == NULL || AT == CT_AT_Init || AT == CT_AT_Init_thread || !ct_mpis_##HOW##_is_direct(mpi)) {           \
+            ct__caller = caller;                                                                                       \
+            return ct__early_##NAME ARGUMENTS;                                                                         \
+        }                                                                                                              \
+        return ((int(*) PARAMETERS)mpi->HOW[AT]) ARGUMENTS;                                                            \
+    }
 
 #define CT__BOTH(PREFIX, NAME, PARAMETERS, ARGUMENTS)                                                                  \
-    CT__ENTRY(PREFIX##_##NAME, ct_mpis_plain(CT_AT_##NAME, __builtin_return_address(0)), PARAMETERS, ARGUMENTS)        \
-    CT__ENTRY(P##PREFIX##_##NAME, ct_mpis_profiling(CT_AT_##NAME, __builtin_return_address(0)), PARAMETERS, ARGUMENTS)
+    CT__ENTRY(PREFIX##_##NAME, CT_AT_##NAME, plain, PARAMETERS, ARGUMENTS)                                             \
+    CT__ENTRY(P##PREFIX##_##NAME, CT_AT_##NAME, profiling, PARAMETERS, ARGUMENTS)
 
 /* Open MPI 4 has persistent collectives as MPIX_. */
 #define CT__PERSISTENT(NAME, PARAMETERS, ARGUMENTS) CT__BOTH(MPIX, NAME, PARAMETERS, ARGUMENTS)

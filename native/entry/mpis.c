@@ -256,8 +256,9 @@ bool ct_mpis_are_at(const void *address)
     return caller != NULL ? caller->of_mpi : object.caller.of_mpi;
 }
 
-ct_mpi *ct_mpis_find(const void *address, bool begins)
+ct_mpi *ct_mpis_find(const void *address, int at)
 {
+    bool begins = at == CT_AT_Init || at == CT_AT_Init_thread;
     ct_mpi *mpi = atomic_load(&ct_mpis_single);
     const ct__caller *caller = mpi == NULL ? ct__known(address) : NULL;
     if (caller != NULL)
@@ -277,7 +278,7 @@ ct_mpi *ct_mpis_find(const void *address, bool begins)
 
 ct_function_of_mpi *ct_mpis_of_core(const char *name, const void *address)
 {
-    ct_mpi *mpi = ct_mpis_find(address, false);
+    ct_mpi *mpi = ct_mpis_find(address, CT_ENTRIES);
     ct__acquire();
     ct_function_of_mpi *function = mpi->refused ? NULL : ct_core_function(mpi, name);
     ct__release();

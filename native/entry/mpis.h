@@ -14,8 +14,8 @@
 /* The MPI that all callers mean; NULL: not known yet, or each caller has its own. */
 extern _Atomic(ct_mpi *) ct_mpis_single;
 
-/* The same for the code at `caller`. Before MPI_Init, with `begins`, loads the core where that is its MPI. Never NULL. */
-ct_mpi *ct_mpis_find(const void *caller, bool begins);
+/* The same for the code at `caller`, never NULL. Where it calls MPI_Init (CT_AT_Init), the core is loaded, if it is for that MPI. */
+ct_mpi *ct_mpis_find(const void *caller, int at);
 /* Whether the code at `caller` belongs to an MPI library itself. */
 bool ct_mpis_are_at(const void *caller);
 /* A function of the core, for the code at `caller`; NULL where its MPI is not that which the core was compiled for. */
@@ -31,19 +31,19 @@ void ct_core_begin(ct_mpi *mpi);
 /* One of its functions, likewise. Both under the lock. */
 ct_function_of_mpi *ct_core_function(ct_mpi *mpi, const char *name);
 
-static inline ct_mpi *ct_mpis_at(int at, const void *caller)
+/* What MPI_X and PMPI_X are to the code at `caller`; and whether they are the same to all code. */
+static inline ct_function_of_mpi *ct_mpis_plain(const ct_mpi *mpi, int at, const void *caller)
 {
-    ct_mpi *mpi = atomic_load_explicit(&ct_mpis_single, memory_order_acquire);
-    bool begins = at == CT_AT_Init || at == CT_AT_Init_thread;
-    return __builtin_expect(mpi == NULL || begins, 0) ? ct_mpis_find(caller, begins) : mpi;
+    (void)caller;
+    return mpi->plain[at];
 }
 
-static inline ct_function_of_mpi *ct_mpis_plain(int at, const void *caller) { return ct_mpis_at(at, caller)->plain[at]; }
-
-static inline ct_function_of_mpi *ct_mpis_profiling(int at, const void *caller)
+static inline ct_function_of_mpi *ct_mpis_profiling(const ct_mpi *mpi, int at, const void *caller)
 {
-    ct_mpi *mpi = ct_mpis_at(at, caller);
     return mpi->watched && ct_mpis_are_at(caller) ? mpi->library[at] : mpi->profiling[at];
 }
+
+static inline bool ct_mpis_plain_is_direct(const ct_mpi *mpi) { return mpi != NULL; }
+static inline bool ct_mpis_profiling_is_direct(const ct_mpi *mpi) { return !mpi->watched; }
 
 #endif

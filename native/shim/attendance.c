@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { CT__UNDECIDED, CT__DECIDING, CT__WHOLE, CT__PART };
@@ -107,7 +108,10 @@ static bool ct__map_roll(void)
     if (file < 0)
         return false;
     void *place = MAP_FAILED;
-    if (posix_fallocate(file, 0, sizeof *ct__called) == 0)
+    struct stat about;
+    /* Anybody may have made a file of that name, and could cut it off while ranks look into it. */
+    bool own = fstat(file, &about) == 0 && about.st_uid == geteuid() && (about.st_mode & (S_IRWXG | S_IRWXO)) == 0;
+    if (own && posix_fallocate(file, 0, sizeof *ct__called) == 0)
         place = mmap(NULL, sizeof *ct__called, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
     if (place != MAP_FAILED)
@@ -173,7 +177,11 @@ static bool ct__whole(int world, int rank)
     int here = ct__ranks_here(world);
     bool counted = ct__called != NULL && here > 0;
     /* Spawned: a program by itself, which nobody tuned or asked to profile. */
-    if (PMPI_Comm_get_parent(&parent) != MPI_SUCCESS || parent != MPI_COMM_NULL || ct__absent)
+    if (PMPI_Comm_get_parent(&parent) != MPI_SUCCESS || parent != MPI_COMM_NULL)
+        return false;
+    if (ct__absent && rank == 0)
+        fprintf(stderr, "colltune: /dev/shm%s cannot be made, or others may write to it; libcolltune.so does nothing here\n", ct__name);
+    if (ct__absent)
         return false;
     if (counted && !ct__all_present(here, world, rank))
         return false;

@@ -5,7 +5,8 @@
  *
  * One rank of a node speaks for all of it. Its ranks are put as few progressions: under the first rank of each its number and
  * stride. Who reads begins at rank 0, and goes on at the first rank that no progression has named: as many keys as nodes, where
- * ranks are placed by blocks or in turns. */
+ * ranks are placed by blocks or in turns. Hydra's proxies have all keys at hand. By PMIx each is a question to one server of the
+ * whole job, so the node of rank 0 reads them, and puts what it found under one key more, which the other nodes ask for. */
 #define _GNU_SOURCE
 #include "keys.h"
 #include "shim.h"
@@ -17,13 +18,16 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 enum { CT__LINE = 1024 };
 /* Puts `text` under the key of rank `first`; gets it: false where there is none. NULL: there is no way. */
-static void (*ct__put)(int first, const char *text);
+static bool (*ct__put)(int first, const char *text);
 static bool (*ct__get)(int first, char text[CT__LINE]);
 static bool ct__awaited; /* MPI_Init is to come */
 static int *ct__ranks, ct__count;
+static bool ct__from_one; /* the node of rank 0 reads for all */
+enum { CT__FOUND = -1 };  /* in place of a rank: what it found */
 
 static int ct__compare(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
 
@@ -35,7 +39,7 @@ static void ct__put_progressions(void)
         for (count = 1; count < left && ct__ranks[at + count] - ct__ranks[at + count - 1] == stride;)
             count++;
         snprintf(text, sizeof text, "%d-%d", count, stride);
-        ct__put(ct__ranks[at], text);
+        ct__put(ct__ranks[at], text); /* without it the others find that a part is missing */
     }
 }
 
@@ -71,11 +75,12 @@ static bool ct__says(const char *answer, const char *command)
            (answer[4 + length] == ' ' || answer[4 + length] == '\0') && (code == NULL || atoi(code + 4) == 0);
 }
 
-static void ct__put_by_pmi(int first, const char *text)
+static bool ct__put_by_pmi(int first, const char *text)
 {
     char line[CT__LINE];
     snprintf(line, sizeof line, "cmd=put kvsname=%s key=colltune-%d value=%s\n", ct__space, first, text);
     ct__ask(line);
+    return ct__says(line, "put_result");
 }
 
 static bool ct__get_by_pmi(int first, char text[CT__LINE])
@@ -140,14 +145,13 @@ static void ct__find(const char *name, void *function)
     memcpy(function, &found, sizeof found);
 }
 
-static void ct__put_by_pmix(int first, const char *text)
+static bool ct__put_by_pmix(int first, const char *text)
 {
     int (*publish)(const ct__info *, size_t);
     ct__info info = {.value = {.type = CT__STRING, .data = {(void *)text}}};
     snprintf(info.key, sizeof info.key, "colltune-%s-%d", ct__job, first);
     ct__find("PMIx_Publish", &publish);
-    if (publish != NULL)
-        publish(&info, 1);
+    return publish != NULL && publish(&info, 1) == 0;
 }
 
 static bool ct__get_by_pmix(int first, char text[CT__LINE])
@@ -167,7 +171,7 @@ static void ct__after_init(void *process)
 {
     if (ct__awaited) {
         snprintf(ct__job, sizeof ct__job, "%s", ((ct__process *)process)->space);
-        ct__put = ct__put_by_pmix, ct__get = ct__get_by_pmix;
+        ct__put = ct__put_by_pmix, ct__get = ct__get_by_pmix, ct__from_one = true;
         ct__put_progressions();
     }
     ct__awaited = false;
@@ -193,7 +197,7 @@ void ct_keys_put(bool hydra, int *ranks, int count)
 
 bool ct_keys_are_there(void) { return ct__get != NULL; }
 
-bool ct_keys_hold_all(int world, int *first)
+static bool ct__read_all(int world, int *first)
 {
     bool *held = calloc((size_t)world, sizeof *held), all = held != NULL;
     *first = -1;
@@ -212,4 +216,26 @@ bool ct_keys_hold_all(int world, int *first)
     }
     free(held);
     return all;
+}
+
+/* Asks ever more seldom, for a minute. */
+static bool ct__await(int *first)
+{
+    char text[CT__LINE];
+    int all = 0;
+    for (useconds_t wait_us = 1000; wait_us < 20000000; usleep(wait_us), wait_us += wait_us / 2)
+        if (ct__get(CT__FOUND, text))
+            return sscanf(text, "%d-%d", &all, first) == 2 && all == 1;
+    return false;
+}
+
+bool ct_keys_hold_all(int world, int *first)
+{
+    char text[CT__LINE];
+    bool has_rank_0 = ct__ranks[0] == 0; /* sorted, if this node is whole; if not, there is no key of its */
+    if (ct__from_one && !has_rank_0 && ct__get(0, text))
+        return ct__await(first);
+    bool all = ct__read_all(world, first);
+    snprintf(text, sizeof text, "%d-%d", all, *first);
+    return ct__from_one && has_rank_0 ? ct__put(CT__FOUND, text) && all : all;
 }

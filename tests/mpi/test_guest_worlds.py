@@ -35,6 +35,23 @@ def test_one_rank_without_the_library_is_found(guest: Guest, tmp_path: Path) -> 
     assert part_files(guest.profile) == []
 
 
+def test_what_others_may_write_to_is_not_looked_into(guest: Guest, tmp_path: Path) -> None:
+    """Where ranks count themselves in shared memory, under a name that anybody can make."""
+    if guest.openmpi:
+        pytest.skip("its name has a part that is known in the ranks alone")
+    wrapper = tmp_path / "wrapper"
+    started = "$(cut -d' ' -f22 /proc/$PPID/stat)"
+    file = f"/dev/shm/colltune-$PPID-{started}-cbf29ce484222325"
+    wrapper.write_text(f'#!/bin/sh\necho >> {file}\nchmod 666 {file}\necho {file} >> {tmp_path}/made\nexec "$@"\n')
+    wrapper.chmod(0o755)
+    told = [f"{name}={value}" for name, value in guest.told("profile", "alltoallv").items()]
+    said = guest.ends_well(["-n", "2", str(wrapper), "env", *told, guest.program, "plain"], {}, 2)
+    (made,) = {Path(line) for line in (tmp_path / "made").read_text().splitlines()}
+    made.unlink()
+    assert said.count(f"{made} cannot be made, or others may write to it") == 1
+    assert part_files(guest.profile) == []
+
+
 def test_several_programs_that_all_have_the_library_are_served(guest: Guest) -> None:
     told = guest.told("profile")
     each = ["env", *(f"{name}={value}" for name, value in told.items()), guest.program, "plain"]

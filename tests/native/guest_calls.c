@@ -153,7 +153,8 @@ int main(int argc, char **argv)
     int length = snprintf(line, sizeof line, "rank=%d wrong=%d", rank, wrong);
     for (int i = 0; i < errors; i++)
         length += snprintf(line + length, sizeof line - (size_t)length, " %d", classes[i]);
-    puts(line);
+    strcat(line, "\n"); /* at once: other ranks write as well */
+    fputs(line, stdout);
     fflush(stdout);
     MPI_Finalize();
     return 0;
