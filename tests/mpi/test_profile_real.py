@@ -36,7 +36,7 @@ class Kit:
     mpiexec: str
     mpif90: str | None
     openmpi: bool
-    lib: Path | None = None  # where mpi4py finds an MPI that is not beside Python
+    lib: Path | None = None  # where mpi4py finds an MPI that it is not to look for
 
     def environment(self) -> dict[str, str]:
         python = {"MPI4PY_MPIABI": "openmpi" if self.openmpi else "mpich"}
@@ -71,7 +71,7 @@ def kit(request: pytest.FixtureRequest) -> Kit:
         return Kit(str(beside.mpicc), str(beside.mpiexec), None, True, beside.libmpi.parent)
     if request.param == "of the tests":
         mpi: Installation = request.getfixturevalue("mpi")
-        return Kit(str(mpi.mpicc), str(mpi.mpiexec), None, False)
+        return Kit(str(mpi.mpicc), str(mpi.mpiexec), None, False, mpi.libmpi.parent)
     found = _debian(request.param)
     if found is None:
         pytest.skip(f"no {request.param} of the system (Debian: lib{request.param}-dev)")
@@ -293,6 +293,7 @@ def test_a_profile_names_the_collectives_that_meet_page_faults_in_each_call(kit:
 @pytest.mark.parametrize(
     "names",
     [
+        ("entry",),
         ("shim", "alltoallv"),
         ("alltoallv_measure", "alltoallv", "heap"),
         ("agent", "heap"),
@@ -304,7 +305,7 @@ def test_our_c_compiles_without_a_warning(mpi: Installation, names: tuple[str, .
     native = _SOURCES.parents[1] / "native"
     folders = [native / name for name in (*names, "common", "load")]
     include = [f"-I{folder}" for folder in [native / "include", *folders]]
-    flags = ["-std=c11", "-O2", "-fPIC", "-Wall", "-Wextra", "-Werror", *include]
+    flags = ["-std=c11", "-O2", "-fPIC", "-Wall", "-Wextra", "-Werror", '-DCT_MPI_LIBRARY="libmpi.so"', *include]
     for source in sorted(path for folder in folders for path in folder.glob("*.c")):
         command = [str(mpi.mpicc), *flags, "-c", str(source), "-o", str(tmp_path / "object.o")]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
