@@ -31,7 +31,8 @@ CT_EXPORT void ct_core_open(ct_mpi *mpi);
 
 /* What a core finds in the preloaded library. Thread-local memory of a library that is loaded later may not be to be had. */
 extern CT_EXPORT _Thread_local int ct_depth __attribute__((tls_model("initial-exec")));
-/* From MPI_Init to MPI_Finalize: `last_words`, with the reason, before the program is ended otherwise. */
+/* From MPI_Init to MPI_Finalize: `last_words`, with the reason, before the program is ended otherwise;
+ * NULL: no signal is taken. */
 CT_EXPORT void ct_signals_take(void (*last_words)(const char *why));
 CT_EXPORT void ct_signals_give_back(void);
 CT_EXPORT void ct_signals_aborted(void);

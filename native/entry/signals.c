@@ -100,6 +100,8 @@ void ct_signals_take(void (*last_words)(const char *))
 {
     ct__owner = getpid();
     atomic_store(&ct__last_words, last_words);
+    if (last_words == NULL)
+        return;
     for (int i = 0; i < CT__COUNT; i++) {
         /* SA_ONSTACK: of a stack that is full nothing could be written. The mask: nothing interrupts the writing. */
         struct sigaction own = {.sa_sigaction = ct__handle, .sa_flags = SA_SIGINFO | SA_ONSTACK}, before;
