@@ -69,13 +69,15 @@ def shared_with_mpi(mpi: Live, source: str) -> Path:
     """A library that calls MPI."""
     target = (mpi.directory / source).with_suffix(".so")
     build = [str(mpi.bench.installation.mpicc), *C_FLAGS, "-shared", "-fPIC", str(NATIVE / source), "-o", str(target)]
-    subprocess.run([*build, "-ldl"], check=True, timeout=60)
+    subprocess.run([*build, "-ldl", "-lm"], check=True, timeout=60)
     return target
 
 
 def program(mpi: Live, source: str) -> str:
     target = mpi.directory / Path(source).stem
-    subprocess.run([str(mpi.bench.installation.mpicc), *C_FLAGS, str(NATIVE / source), "-o", str(target)], check=True)
+    subprocess.run(
+        [str(mpi.bench.installation.mpicc), *C_FLAGS, str(NATIVE / source), "-o", str(target), "-lm"], check=True
+    )
     return str(target)
 
 
