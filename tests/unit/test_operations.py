@@ -14,12 +14,13 @@ from memory_bench import MemoryLibrary
 from test_site_memory import job, small
 
 from colltune.catalog.named_files import FILES, SWITCHES
-from colltune.cli.stopping import heed_scheduler
+from colltune.cli.stopping import ended_by_signals, heed_scheduler
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import SizeBasis
 from colltune.core.stop import StopRequest
+from colltune.machine.process import RunningProgram
 from colltune.mpi.launch_line import job_shape
 from colltune.session.own_settings import settings_line
 from colltune.session.site.pending import command_text
@@ -65,6 +66,8 @@ def test_a_store_that_can_be_read_costs_no_warning(tmp_path: Path) -> None:
         ({"MPIR_CVAR_BCAST_INTRA_ALGORITHM": "binomial"}, {}, "your own MPIR_CVAR_BCAST_INTRA_ALGORITHM=binomial goes"),
         ({FILE: "/own"}, {FILE: "/tuned"}, f"your own {FILE} gives way to the tuning's"),
         ({FILE: "/tuned"}, {FILE: "/tuned"}, ""),
+        ({"LD_PRELOAD": "/own.so"}, {"LD_PRELOAD": "/own.so:/ours.so"}, ""),
+        ({"LD_PRELOAD": "/own.so"}, {"LD_PRELOAD": "/ours.so"}, ""),  # what the selector adds stands behind it
         ({FILE: "/own"}, {FILE: None}, f"your own {FILE} is left out while this measures"),
     ],
 )
@@ -180,17 +183,38 @@ def test_what_the_launch_line_leaves_open_is_of_the_job(command: str, shape: tup
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_terminal_that_closes_ends_a_tuning_as_a_scheduler_does(number: signal.Signals) -> None:
-    before = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)}
+    before = signal.signal(number, signal.SIG_DFL)  # the tests themselves may run under nohup
     try:
-        signal.signal(number, signal.SIG_DFL)  # the tests themselves may run under nohup
-        stop = StopRequest()
-        heed_scheduler(stop)
-        os.kill(os.getpid(), number)
-        assert stop.made
-        assert all(signal.getsignal(one) is signal.SIG_IGN for one in before)  # the second does not end it half done
+        with ended_by_signals():
+            stop = StopRequest()
+            heed_scheduler(stop)
+            with stop.cuts():
+                pass
+            os.kill(os.getpid(), number)
+            assert stop.made
+            ends_it = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)}
+            assert set(ends_it.values()) == {signal.SIG_IGN}  # the second does not end it half done
+            assert signal.alarm(0) > 0  # but what goes on for too long is ended
+        assert signal.getsignal(number) is signal.SIG_DFL
     finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
+        signal.signal(number, before)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("heeds", [True, False])
+def test_where_nothing_is_measured_yet_a_signal_ends_the_command(number: signal.Signals, heeds: bool) -> None:
+    before = signal.signal(number, signal.SIG_DFL)
+    try:
+        launch = RunningProgram(["sleep", "600"], os.environ)
+        with launch.process, ended_by_signals():
+            if heeds:
+                heed_scheduler(StopRequest())
+            with pytest.raises(SystemExit) as ended:
+                os.kill(os.getpid(), number)
+        assert ended.value.code == 128 + number
+        assert launch.process.wait(10) == -signal.SIGTERM
+    finally:
+        signal.signal(number, before)
 
 
 def test_a_hangup_that_nohup_ignores_stays_ignored() -> None:

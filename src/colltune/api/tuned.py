@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -250,13 +249,15 @@ class Tuned:
     def run(self, command: Sequence[str]) -> int:
         """Runs ``command`` with the tuning in force, and returns its exit code; `colltune.run` can find out more.
 
+        Signals are handed on; the code is 128 + the signal that ended it.
         Raises InputError where it would use another build of the MPI than the one that was tuned.
         """
         from colltune.deploy.applied import put_in_force
+        from colltune.session.application.run_child import run_child
 
         force = put_in_force(self.directory, self.tuning, os.environ)
         force.require_mpi(command)
-        return subprocess.run(force.command(command), env=force.environment, check=False).returncode
+        return run_child(force.command(command), force.environment)
 
 
 def load(directory: PathLike, *, provisional: bool = False) -> Tuned:

@@ -6,6 +6,7 @@ import sys
 
 from colltune.cli.app import app
 from colltune.cli.console import degrade_output, echo
+from colltune.cli.stopping import ended_by_signals
 from colltune.core.errors import ColltuneError
 
 # A command makes many objects that live to its end, and few cycles: the collector is started less often than by default
@@ -18,7 +19,8 @@ def main() -> None:
     gc.set_threshold(_OBJECTS_TO_COLLECT)
     degrade_output()
     try:
-        app(prog_name="colltune")
+        with ended_by_signals():
+            app(prog_name="colltune")
     except ColltuneError as error:
         echo(f"colltune: {error}", err=True)
         sys.exit(error.exit_code)

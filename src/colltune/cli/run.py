@@ -78,7 +78,7 @@ def run(
         from colltune.alltoallv.interposed import with_alltoallv
 
         command = [str(tuned), *context.args]
-        _replace_by(command, with_alltoallv(command, Path(table), os.environ))
+        replace_by(command, with_alltoallv(command, Path(table), os.environ))
     options = RunOptions.of(arguments)
     ready: ReadyRun | FirstRun
     listener = unheard if quiet else _say
@@ -89,12 +89,13 @@ def run(
     else:
         ready = ready_run(tuned, context.args, options, os.environ, listener)
     if isinstance(ready, ReadyRun) and not ready.options.watches:
-        _replace_by(context.args, ready.started())
+        replace_by(context.args, ready.started())
     done = ready.run(_say)
     raise typer.Exit(done.exit_code or (_UNPROVEN if done.proof is not None and not done.proof.proven else 0))
 
 
-def _replace_by(command: Sequence[str], started: tuple[Sequence[str], Mapping[str, str]]) -> NoReturn:
+def replace_by(command: Sequence[str], started: tuple[Sequence[str], Mapping[str, str]]) -> NoReturn:
+    """Becomes what is ``started``, arguments and environment, so that signals and exit code are its own."""
     arguments, environment = started
     with on_os_error(f"cannot run {command[0]}", "Check the command after --"):
         os.execvpe(arguments[0], list(arguments), dict(environment))

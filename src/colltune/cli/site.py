@@ -278,9 +278,9 @@ def run(
 ) -> None:
     """Run a command with the release that this job gets: colltune site run -- mpiexec -n 4 ./app."""
     import os
-    import subprocess
     import sys
 
+    from colltune.cli.run import replace_by
     from colltune.core.errors import InputError
     from colltune.session.site.canary import given_here
     from colltune.site.release import LOADED
@@ -291,11 +291,11 @@ def run(
     given = given_here(found, out)
     if given.tuning is None:
         typer.echo(f"colltune: {given.release.name} has no tuning for this job; it runs by default", err=True)
-        raise typer.Exit(subprocess.run(context.args, check=False).returncode)
+        replace_by(context.args, (context.args, os.environ))
     options = ["--measure", "--share", share, "--store", str(found.directory)] if measure else []
     command = [sys.executable, "-P", "-m", "colltune", "run", *options, str(given.tuning), "--", *context.args]
     environment = {**os.environ, LOADED: str(given.release.place.resolve())}
-    raise typer.Exit(subprocess.run(command, env=environment, check=False).returncode)
+    replace_by(context.args, (command, environment))
 
 
 @site.command()

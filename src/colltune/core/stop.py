@@ -13,10 +13,14 @@ INTERRUPTIONS = (KeyboardInterrupt, StopRequestedError)
 
 
 class StopRequest:
-    """A request to stop; ``made`` once there is one. Long work runs inside ``cuts()``; other work is short and ends."""
+    """A request to stop; ``made`` once there is one. Long work runs inside ``cuts()``; other work is short and ends.
+
+    ``began``: whether there was such work, so that there is something to make use of.
+    """
 
     def __init__(self) -> None:
         self.made = False
+        self.began = False
         self._cutting = False
 
     def make(self) -> None:
@@ -28,7 +32,7 @@ class StopRequest:
     @contextmanager
     def cuts(self) -> Iterator[None]:
         """Allows a request to interrupt the work inside; after a request the work does not begin."""
-        self._cutting = True
+        self._cutting = self.began = True
         try:
             if self.made:
                 raise StopRequestedError("asked to stop")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from colltune.core.errors import InputError, on_os_error
+from colltune.machine.process import run_launch
 
 # Directories under native/ that the core of libcolltune.so is made of, beside COMMON; and that which is preloaded.
 LIBRARY_PARTS = ("shim", "alltoallv")
@@ -140,7 +141,8 @@ def build_library(mpicc: str | Path, cache: Path | None = None) -> Path:
 def _answer(probe: Path) -> tuple[str, list[str]]:
     """The name of this MPI's library, and of the functions that it has not."""
     try:
-        done = subprocess.run([str(probe)], capture_output=True, text=True, timeout=60, check=True)
+        done = run_launch([str(probe)], os.environ, 60.0)
+        done.check_returncode()
     except (OSError, subprocess.SubprocessError) as error:
         raise InputError(
             f"a program compiled with this MPI cannot be run here: {error}", "Load the MPI's module, or mend its paths"
@@ -168,9 +170,7 @@ class _Source:
         include = directories[0].parent / "include"
         made = directories[:-1] if ENTRY in names else directories
         try:
-            wrapper = subprocess.run(
-                [str(mpicc), "-show"], capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL
-            )
+            wrapper = run_launch([str(mpicc), "-show"], os.environ, 60.0)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise InputError(
                 f"the compiler wrapper {mpicc} cannot be run: {error}", "Repair that MPI, or point --mpiexec at another"
@@ -222,7 +222,7 @@ def _compile(command: Sequence[str], name: str, target: Path) -> None:
     try:
         made = workplace / target.name
         whole = [*command, "-lm", "-ldl", "-o", str(made)]
-        run = subprocess.run(whole, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+        run = run_launch(whole, os.environ)
         if run.returncode != 0:
             complaint = next((line for line in run.stderr.splitlines() if "error" in line or "not found" in line), "")
             raise InputError(

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 _MARK = "COLLTUNE_LAUNCH"
+_OF_THIS_PROCESS = uuid.uuid4().hex
 # Looks at the machine's processes, and the pause between two: a process that becomes another program has no environment
 # for a moment, and one may start another while it is looked for.
 _LOOKS, _PAUSE_S = 20, 0.02
@@ -22,12 +23,15 @@ _KERNEL_THREAD = 0x00200000  # PF_KTHREAD of Linux
 
 def marked(environment: Mapping[str, str]) -> dict[str, str]:
     """``environment`` with a variable by which the processes of one launch are known."""
-    return {**environment, _MARK: uuid.uuid4().hex}
+    return {**environment, _MARK: f"{_OF_THIS_PROCESS}-{uuid.uuid4().hex}"}
 
 
-def end_rest(environment: Mapping[str, str]) -> None:
-    """Ends at once what is left of the launch with this ``marked`` environment; its launcher has ended."""
-    mark = f"{_MARK}={environment[_MARK]}".encode()
+def end_rest(environment: Mapping[str, str] | None = None) -> None:
+    """Ends at once what is left of the launch with this ``marked`` environment; its launcher has ended.
+
+    None: of all launches of this process.
+    """
+    mark = f"{_MARK}={_OF_THIS_PROCESS if environment is None else environment[_MARK]}".encode()
     for _ in range(_LOOKS):
         left, changing = _processes(mark)
         if not left and not changing:
@@ -39,12 +43,12 @@ def end_rest(environment: Mapping[str, str]) -> None:
 
 
 def _processes(mark: bytes) -> tuple[list[int], bool]:
-    """Those with ``mark`` in their environment; whether another one is just becoming another program."""
+    """Those with a variable that begins with ``mark``; whether another one is just becoming another program."""
     found, changing = [], False
     for place in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it has ended, or is not ours
             variables = (place / "environ").read_bytes()
-            if mark in variables.split(b"\0"):
+            if any(variable.startswith(mark) for variable in variables.split(b"\0")):
                 found.append(int(place.name))
             changing = changing or (not variables and _lives(place))
     return found, changing

@@ -1,25 +1,34 @@
 """Programs that start others: each gets a session of its own, so that it is ended with all that it started."""
 
 import contextlib
+import ctypes
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO
+from weakref import WeakSet
 
 from colltune.machine.leftovers import end_rest, marked
 
 _GRACE_S = 5.0
 # So long it may take until the kernel has ended what was killed, and its output is read.
 _KILLED_S = 5.0
+# What a launcher has to end its ranks in where a signal ends us.
+_HASTE_S = 2.0
+_PR_SET_PDEATHSIG = 1
+_launches: "WeakSet[RunningProgram]" = WeakSet()
 
 
 class RunningProgram:
     """A program that runs, by ``process``; its streams are text. Raises OSError where it cannot be started.
 
     Ending it ends nothing else. A mark in its environment tells what it starts in further sessions, as a launcher does
-    for other nodes, which is ended too. ``guest``: a program of the user's, whose environment takes no mark.
+    for other nodes, which is ended too. ``guest``: a program of the user's, whose environment takes no mark. Where this
+    process is killed, it is asked to end by the kernel.
     """
 
     def __init__(
@@ -46,7 +55,9 @@ class RunningProgram:
             errors="replace",
             bufsize=1,
             start_new_session=True,
+            preexec_fn=partial(ctypes.CDLL(None).prctl, _PR_SET_PDEATHSIG, signal.SIGTERM),
         )
+        _launches.add(self)
 
     def wait(self, limit_s: float | None = None) -> int | None:
         """The exit code, or None where it still runs after ``limit_s``. Ends what it left behind where it failed."""
@@ -73,7 +84,7 @@ class RunningProgram:
             self.process.wait(_KILLED_S)
         self._end_rest()
 
-    def finish(self, text: str | None, limit_s: float) -> tuple[str, str]:
+    def finish(self, text: str | None, limit_s: float | None) -> tuple[str, str]:
         """What it writes to both streams when given ``text``. Raises subprocess.TimeoutExpired, and ends it then."""
         try:
             out, err = self.process.communicate(text, timeout=limit_s)
@@ -85,7 +96,7 @@ class RunningProgram:
             out, err = "", ""
             with contextlib.suppress(subprocess.TimeoutExpired):
                 out, err = self.process.communicate(timeout=_KILLED_S)
-            raise subprocess.TimeoutExpired(self.process.args, limit_s, out, err) from error
+            raise subprocess.TimeoutExpired(self.process.args, error.timeout, out, err) from error
         except BaseException:  # also a signal's: nobody else knows of it
             self.end()
             raise
@@ -100,9 +111,28 @@ class RunningProgram:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, number)
 
+    def _lives(self) -> bool:
+        """Leaves its exit code to who waits for it, and takes no lock of theirs."""
+        with contextlib.suppress(ChildProcessError):
+            return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+        return False
+
+
+def end_launches() -> None:
+    """Ends all programs that still run with all that they started, at once; for a handler of signals, at any moment."""
+    running = [launch for launch in _launches if launch.process.returncode is None]
+    for launch in running:
+        launch._signal(signal.SIGTERM)
+    until_s = time.monotonic() + _HASTE_S
+    while time.monotonic() < until_s and any(launch._lives() for launch in running):
+        time.sleep(0.02)
+    for launch in running:
+        launch._signal(signal.SIGKILL)
+    end_rest()
+
 
 def run_launch(
-    command: Sequence[str], environment: Mapping[str, str], limit_s: float, text: str | None = None
+    command: Sequence[str], environment: Mapping[str, str], limit_s: float | None = None, text: str | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Runs a program to its end, as subprocess.run does; its standard input has ``text``, or nothing.
 

@@ -5,8 +5,10 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 from colltune.core.errors import on_os_error
 from colltune.emit.live_rules import LIVE_VARIABLE
@@ -25,6 +27,7 @@ from colltune.prove.loaded import (
 from colltune.store.tuning import Tuning
 
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+_KEYS = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 _SENT_BY_KERNEL = 0x80  # SI_KERNEL: a key on the terminal, which has sent it to the child too
 
 
@@ -83,6 +86,8 @@ def run_child(command: Sequence[str], environment: Mapping[str, str], summary: S
     # Signals are blocked before the child is there, so that none is lost; the child gets the mask of before.
     wanted = {*_FORWARDED, signal.SIGCHLD}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
+    shared = os.isatty(0)  # the terminal, whose keys reach the child too
+    handlers = _through_this_thread(_KEYS if shared else ())
     try:
         with on_os_error(f"cannot run {command[0]}", "Check the command after --"):
             child = subprocess.Popen(
@@ -91,7 +96,7 @@ def run_child(command: Sequence[str], environment: Mapping[str, str], summary: S
                 stdout=None if summary is None else subprocess.PIPE,
                 # On a terminal the child must stay in the foreground; elsewhere a group of its own keeps a signal to
                 # our group from reaching it twice.
-                process_group=None if os.isatty(0) else 0,
+                process_group=None if shared else 0,
                 preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before),
             )
         pump = threading.Thread(target=_pump, args=(child, summary)) if summary is not None else None
@@ -102,7 +107,23 @@ def run_child(command: Sequence[str], environment: Mapping[str, str], summary: S
             pump.join()
         return code if code >= 0 else 128 - code
     finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _through_this_thread(dropped: Collection[signal.Signals]) -> dict[signal.Signals, Any]:
+    """Leads signals that come to a thread of a numerical library, which blocks none, to this one, which has them
+    blocked; the handlers until now. Those ``dropped`` have reached the child too."""
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+
+    def lead(number: int, _frame: FrameType | None) -> None:
+        if number not in dropped:
+            signal.pthread_kill(threading.get_ident(), number)
+
+    heard = [number for number in _FORWARDED if signal.getsignal(number) is not signal.SIG_IGN]
+    return {number: signal.signal(number, lead) for number in heard}
 
 
 def _wait(child: subprocess.Popen[bytes], wanted: set[signal.Signals]) -> int:
