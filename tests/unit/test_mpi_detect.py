@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from colltune.core.errors import InputError
-from colltune.mpi.detect import CommandOutput, ask_flux, describe_machine, find_mpi, run_command
+from colltune.mpi.detect import CommandOutput, ask_flux, describe_machine, find_library, find_mpi, run_command
 from colltune.mpi.installation import Launcher, Library
 
 RECORDED = Path(__file__).parents[1] / "recorded" / "mpi"
@@ -155,8 +155,32 @@ def test_an_mpicc_that_fails(tmp_path, tools) -> None:
 def test_no_library(tmp_path, tools) -> None:
     prefix = lay_out(tmp_path / "mpi", "mpich-5.0.2")
     (prefix / "lib" / "libmpi.so").unlink()
-    with pytest.raises(InputError, match="no shared MPI library behind"):
+    with pytest.raises(InputError, match=r"mpicc has no libmpi\.so to link with"):
         find_mpi(None, with_path(tools, prefix), python_bin=tmp_path)
+
+
+@pytest.mark.parametrize("lost", ["lib/libmpi.so", "bin/mpicc"])
+@pytest.mark.parametrize(
+    ("name", "package"), [("mpich-5.0.2", "apt install libmpich-dev"), ("openmpi-5.0.11", "dnf install openmpi-devel")]
+)
+def test_a_runtime_without_development_files(tmp_path, tools, name, package, lost) -> None:
+    prefix = lay_out(tmp_path / "mpi", name)
+    (prefix / lost).unlink()
+    runtime, environment = next((prefix / "lib").glob("libmpi.so.*")), with_path(tools, prefix)
+    says = f"Open MPI v{name[8:]}, package: ..." if "open" in name else f"MPICH Version:      {name[6:]}\n"
+
+    def run(command: Sequence[str], variables: Mapping[str, str]) -> CommandOutput:
+        """The library of the tree cannot be loaded, so what a real one says is said for it."""
+        return CommandOutput(0, says) if command[-1] == str(runtime) else run_command(command, variables)
+
+    with pytest.raises(InputError, match=f"{runtime} is here without its development files.*{package}"):
+        find_mpi(None, environment, python_bin=tmp_path, run=run)
+    found = find_mpi(None, environment, python_bin=tmp_path, compiles=False, run=run)
+    assert (f"{found.library}-{found.version}", found.libmpi, found.compile_command) == (name, runtime, ())
+    assert find_library(prefix / "bin" / "mpiexec", None, found.library, environment, run=run) == runtime
+    says = says.replace("5.0.", "5.0.9")  # one of another version that lies there is not of this launcher
+    with pytest.raises(InputError, match=r"no mpicc|no libmpi\.so"):
+        find_mpi(None, environment, python_bin=tmp_path, compiles=False, run=run)
 
 
 def test_intel_mpi_is_told_from_mpich(tmp_path, tools) -> None:

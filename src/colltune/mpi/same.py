@@ -105,7 +105,7 @@ class TunedMpi:
     def _nearest(self, environ: Mapping[str, str]) -> Path | None:
         """The library of the MPI beside this Python or on PATH, if it is the build that was tuned."""
         try:
-            found = mpi_at_hand((), environ, build=self.tuned.mpi_build, run=self.run)
+            found = mpi_at_hand((), environ, build=self.tuned.mpi_build, compiles=False, run=self.run)
         except InputError:
             return None
         return found.libmpi

@@ -8,6 +8,7 @@ from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.choice import DEFAULT, Choice, format_choices
 from colltune.core.collective_names import ALLTOALLV
 from colltune.core.disturbance import Disturbance
+from colltune.core.errors import InputError
 from colltune.core.heap import page_faults_of
 from colltune.core.sample import Environment
 from colltune.core.scenario import COLLECTIVES, TUNABLE, Scenario
@@ -16,6 +17,7 @@ from colltune.core.units import format_count
 from colltune.machine.conditions import CONDITIONS, advice
 from colltune.measure.contract import Effort, Source
 from colltune.measure.resolve import resolve_settings
+from colltune.mpi.detect import find_mpi
 from colltune.mpi.installation import Installation
 from colltune.mpi.job import Job
 
@@ -72,7 +74,13 @@ def diagnose(
     ``say`` hears each label and text as soon as it is known, so that a launch which fails hides nothing, and whether it
     belongs on a first screen. Raises InputError where something is missing, and LaunchError where the job cannot start.
     """
-    bench = open_workbench(machine, environ)
+    try:
+        bench = open_workbench(machine, environ)
+    except InputError:  # what can be said without a compiler
+        here = find_mpi(machine.mpiexec, environ, compiles=False)
+        for name, text in _of_mpi(here):
+            say(name, text, True)
+        raise
     for name, text in _found(bench):
         say(name, text, name in _FIRST)
     warnings = [*bench.warnings, *advice(bench.environment.facts)]
@@ -165,12 +173,18 @@ def _found(bench: Workbench) -> list[tuple[str, str]]:
     if len(nodes) > 1:
         job = f"{bench.job.scheduler}: {bench.nodes} nodes x {bench.ppn} ranks"
     return [
-        ("MPI", f"{found.library} {found.version}, {found.libmpi}"),
-        ("launcher", f"{found.mpiexec} ({found.launcher})"),
+        *_of_mpi(found),
         ("compiler", f"{found.mpicc}"),
         ("agent", f"{bench.agent}"),
         ("job", job),
         ("thread level", bench.thread_level),
         ("machine", bench.environment.machine),
         *((one.name, facts[one.name]) for one in CONDITIONS if one.name in facts),
+    ]
+
+
+def _of_mpi(found: Installation) -> list[tuple[str, str]]:
+    return [
+        ("MPI", f"{found.library} {found.version}, {found.libmpi}"),
+        ("launcher", f"{found.mpiexec} ({found.launcher})"),
     ]

@@ -89,7 +89,7 @@ def export_to(
     ``mpiexec``: of the MPI that is to read the files, where that is not the one that was tuned; its library is asked
     whether it takes them. Raises InputError where it does not.
     """
-    reader = None if mpiexec is None else find_mpi(mpiexec, os.environ)
+    reader = None if mpiexec is None else find_mpi(mpiexec, os.environ, compiles=False)
     exported = export(directory, target, reader)
     place = out if out is not None else directory / "export" / target
     with on_os_error(f"cannot write to {place}", "Give another directory by --out"):

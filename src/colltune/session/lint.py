@@ -208,7 +208,7 @@ def _write_fixed(name: str, ending: str, data: bytes) -> Path:
 def _find(library: str, mpiexec: str | None, environment: Mapping[str, str]) -> Installation:
     from colltune.mpi.detect import find_mpi
 
-    found = find_mpi(mpiexec, environment)
+    found = find_mpi(mpiexec, environment, compiles=False)
     if found.library.value != library:
         raise InputError(
             f"{found.mpiexec} is {found.library} {found.version}, and the files are for {NAMES[library]}",

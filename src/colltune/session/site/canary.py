@@ -42,7 +42,7 @@ def given_here(store: SiteStore, out: Path, environ: Mapping[str, str] = os.envi
         raise InputError("no release of this site is active", "colltune site activate RELEASE")
     release = read_release(store.outbox / RELEASES / name)
     job = find_job(environ, flux_resources=ask_flux(environ))
-    chosen = _fitting(release, find_mpi(None, environ).build, len(job.nodes), job.ppn)
+    chosen = _fitting(release, find_mpi(None, environ, compiles=False).build, len(job.nodes), job.ppn)
     if chosen is None:
         return Given(release, None)
     return Given(release, copied(release.place / chosen.directory, name, out))

@@ -170,7 +170,7 @@ def _backend(tuning: Tuning, mpiexec: str | None) -> Backend:
     wanted = tuning.environment
     if wanted.mpi != "mpich":
         return recall_backend(wanted)
-    here = find_mpi(mpiexec, os.environ)
+    here = find_mpi(mpiexec, os.environ, compiles=False)
     if here.library is not Library.MPICH or here.version != wanted.mpi_version:
         raise InputError(
             f"{here.mpiexec} is {here.library} {here.version}, and the files are made around the trees of an MPICH "
