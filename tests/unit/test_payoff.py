@@ -17,8 +17,9 @@ from colltune.core.summary import Summary
 from colltune.learn.stakes import Stakes
 from colltune.mpi.job import Job, Node, Scheduler
 from colltune.profile.application_profile import Calls, Communicator, Profile
+from colltune.prove.time_plan import TimePlan
 from colltune.search.campaign import Outcome
-from colltune.session.tuning.options import TuneOptions, TuneResult
+from colltune.session.tuning.options import TuneOptions, TuneResult, budget_of
 from colltune.session.tuning.payoff import for_application, machine_like, payoff_of
 from colltune.store.tuning import Tuning
 
@@ -76,10 +77,10 @@ def test_the_ranks_of_the_audit_come_as_late_as_those_of_the_application() -> No
 def test_calls_that_the_job_cannot_form_are_told() -> None:
     catalogue, said = load("mpich", "5.0.2"), list[str]()
     app = profile(calls("bcast", 1, 4), calls("bcast", 1, 2), calls("allreduce", 1, 4))
-    options = for_application(TuneOptions([]), app, 7200.0, catalogue, (1, 4), said.append)
+    options = for_application(TuneOptions([], budget_s=60.0), app, 7200.0, catalogue, (1, 4), said.append)
     assert sorted(options.collectives) == ["allreduce", "bcast"]
     assert not said
-    options = for_application(TuneOptions([]), app, 7200.0, catalogue, (1, 2), said.append)
+    options = for_application(TuneOptions([], budget_s=60.0), app, 7200.0, catalogue, (1, 2), said.append)
     assert options.stakes is not None
     assert set(options.stakes.share) == {Scenario("bcast", 1, 2, 1024)}
     (text,) = said
@@ -88,6 +89,35 @@ def test_calls_that_the_job_cannot_form_are_told() -> None:
     with pytest.raises(InputError, match="1 x 1 ranks cannot form") as caught:
         for_application(TuneOptions([]), app, 7200.0, catalogue, (1, 1))
     assert caught.value.next_step == "Give --ppn 4"
+
+
+def test_a_budget_that_the_run_time_limits_says_so_and_how_to_change_it() -> None:
+    """All of an application is 10 s of broadcasts: of 100 s to come 15 s might be saved, of 1 h more than 4 min."""
+    catalogue, said = load("mpich", "5.0.2"), list[str]()
+    app = profile(replace(calls("bcast", 1, 4), time_s=40.0))
+    given = TuneOptions([], budget_s=240.0)
+    options = for_application(given, app, 100.0, catalogue, (1, 4), said.append)
+    assert (options.budget_s, options.allowed_s, options.runtime_s) == (pytest.approx(15.0), 240.0, 100.0)
+    (text,) = said
+    assert "the budget is 15 s, less than the 4 min 0 s of --budget" in text
+    assert "in 1 min 40 s of this application" in text
+    assert "--runtime" in text
+    plan = TimePlan(options.budget_s, 0.0, 2.0, 3.0, 5.0, runtime_s=options.runtime_s)
+    assert plan.extension is not None
+    assert plan.extension.endswith("the 15 s that tuning is expected to save are extended to that")
+    undecided = Decision(Scenario("bcast", 1, 4, 1024), Choice("binomial"), Verdict.NOT_TRIED, (), "")
+    # What is enough takes a longer run time, and a larger budget where this is beyond what was allowed.
+    for rest_s, more in ((1.0, "--runtime 5m"), (1000.0, "--runtime 4h2m --budget 37m")):
+        budget = budget_of(options, plan, [undecided], rest_s)
+        assert budget.for_all_s is not None
+        assert Summary(budget=budget).more_time == more
+    none = Summary(budget=budget_of(options, plan, [], 0.0))
+    assert none.more_time == "a longer --runtime, if the application will run for longer"
+    said.clear()
+    options = for_application(given, app, 3600.0, catalogue, (1, 4), said.append)
+    assert (options.budget_s, options.allowed_s, said) == (240.0, None, [])
+    budget = budget_of(options, replace(plan, runtime_s=None), [undecided], 1.0)
+    assert Summary(budget=budget).more_time == "--budget 50s"
 
 
 def result(gate: list[Decision], samples: list[Sample]) -> TuneResult:

@@ -79,7 +79,7 @@ class Display:
             opened()
             self.bench(bench)
 
-        return Listener(self._progress, self._proof, self._stage, self._note, show)
+        return Listener(self._progress, self._proof, self._stage, self._note, show, self._planned)
 
     def bench(self, bench: Bench) -> None:
         """What is measured."""
@@ -97,6 +97,10 @@ class Display:
             self._bar.update(self._task, description=text, completed=0, total=None, state=left)
         else:
             self.console.print(f"{text} ..." + (f" ({left})" if left else ""), markup=False)
+
+    def _planned(self, ends_s: float) -> None:
+        if self._ends_s is not None:
+            self._ends_s = ends_s
 
     def _budget_left(self) -> str:
         if self._ends_s is None:

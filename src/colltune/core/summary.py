@@ -8,6 +8,7 @@ from colltune.core.choice import Choice
 from colltune.core.disturbance import Disturbance
 from colltune.core.proven import Decision, Verdict
 from colltune.core.scenario import Scenario
+from colltune.core.units import format_budget
 
 # No scheduler gives a job more time than a week.
 MOST_BUDGET_S = 7 * 86400.0
@@ -29,12 +30,16 @@ class TimeShare:
 class Budget:
     """The time that was given, and the least that a tuning takes here.
 
-    ``for_all_s``: the budget that would do for all promising choices; None where every one was tried.
+    ``for_all_s``: the budget that would do for all promising choices; None where every one was tried. ``runtime_s``:
+    that of an application, in which tuning is expected to save ``budget_s`` and no more, less than the ``allowed_s`` of
+    the user; None where these are the limit.
     """
 
     budget_s: float
     fixed_cost_s: float
     for_all_s: float | None = None
+    allowed_s: float | None = None
+    runtime_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +172,17 @@ class Summary:
         """
         enough_s = None if self.budget is None else self.budget.for_all_s
         return enough_s if enough_s is None or 0.0 < enough_s <= MOST_BUDGET_S else None
+
+    @property
+    def more_time(self) -> str:
+        """The options that give the next tuning the time for all promising choices, or more where that is not known."""
+        budget, enough_s = self.budget, self.budget_for_all_s
+        if budget is None or budget.runtime_s is None:
+            return "a larger --budget" if enough_s is None else f"--budget {format_budget(enough_s)}"
+        if enough_s is None:
+            return "a longer --runtime, if the application will run for longer"
+        text = f"--runtime {format_budget(budget.runtime_s * enough_s / budget.budget_s)}"
+        return text if enough_s <= (budget.allowed_s or 0.0) else f"{text} --budget {format_budget(enough_s)}"
 
     def having(self, verdict: Verdict) -> list[Decision]:
         """The decisions with ``verdict``."""

@@ -26,7 +26,7 @@ class TimePlan:
 
     ``set_up_s``: from then until the first launch is ready to measure. ``launch_s``: one launch of the agent, its end
     included. ``replay_s``: the conformance check at the end. ``proven`` False: no proof is asked for. ``files`` False:
-    no library loads files, so that none are compared.
+    no library loads files, so that none are compared. ``runtime_s``: see `Budget`.
     """
 
     budget_s: float
@@ -36,6 +36,7 @@ class TimePlan:
     replay_s: float
     proven: bool = True
     files: bool = True
+    runtime_s: float | None = None
 
     @property
     def launches(self) -> int:
@@ -80,8 +81,11 @@ class TimePlan:
         if self.fixed_cost_s <= self.budget_s:
             return None
         what = "a tuning with proof" if self.proven else "a tuning"
+        given = f"the budget of {format_duration(self.budget_s)}"
+        if self.runtime_s is not None:
+            given = f"the {format_duration(self.budget_s)} that tuning is expected to save"
         return (
             f"{what} takes at least {format_duration(self.fixed_cost_s)} here: {self.launches + 1} launches of "
-            f"{format_duration(self.launch_s)}, and {format_duration(self.replay_s)} for the conformance check; the "
-            f"budget of {format_duration(self.budget_s)} is extended to that"
+            f"{format_duration(self.launch_s)}, and {format_duration(self.replay_s)} for the conformance check; "
+            f"{given} {'is' if self.runtime_s is None else 'are'} extended to that"
         )

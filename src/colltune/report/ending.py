@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from colltune.core.judged_together import JudgedRegion
 from colltune.core.proven import NOT_WORTH, Verdict
 from colltune.core.summary import Summary
-from colltune.core.units import format_budget, format_count, format_duration
+from colltune.core.units import format_count, format_duration
 from colltune.report.findings import Findings
 from colltune.report.headline import changed_text, confidence_text, nothing_text, saved_share
 from colltune.report.job import (
@@ -105,7 +105,7 @@ def _missing(summary: Summary, untried: Sequence[JudgedRegion]) -> str:
         return "left to later jobs, not enough gain for the time"
     if summary.budget_for_all_s is None:
         return "the budget ended first"
-    return f"--budget {format_budget(summary.budget_for_all_s)} would be enough for all"
+    return f"{summary.more_time} would be enough for all"
 
 
 def _certainty(findings: Findings, kept: Sequence[JudgedRegion]) -> str:

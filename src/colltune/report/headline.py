@@ -9,7 +9,7 @@ from colltune.core.choice import DEFAULT
 from colltune.core.judged_together import JudgedRegion
 from colltune.core.proven import NOT_WORTH, Decision, Verdict, launches_text
 from colltune.core.summary import BUDGET_SPENT
-from colltune.core.units import format_budget, format_count, format_duration, format_size
+from colltune.core.units import format_count, format_duration, format_size
 from colltune.machine.command_lines import run_command, use_command
 from colltune.report.findings import Findings
 from colltune.report.job import (
@@ -103,13 +103,13 @@ def next_steps(findings: Findings, directory: Path) -> list[tuple[str, str]]:
     elif summary.interrupted:
         steps.append(("go on", "the job was ended first: the same command with --resume goes on and proves the rest"))
     elif untried := [one for one in findings.regions(Verdict.NOT_TRIED) if one.reason != NOT_WORTH]:
-        enough = summary.budget_for_all_s
-        more = "a larger --budget" if enough is None else f"--budget {format_budget(enough)}"
         count = sum(len(one.decisions) for one in untried)
-        steps.append(("next", f"tune again with {more}: it also tries {format_calls(count)} that looked faster"))
+        steps.append(
+            ("next", f"tune again with {summary.more_time}: it also tries {format_calls(count)} that looked faster")
+        )
     if not steps and BUDGET_SPENT in summary.reasons.values():
         # Nothing that looked faster was left out, but not all was looked at.
-        steps.append(("next", "tune again with a larger --budget: this one ended before enough was measured"))
+        steps.append(("next", f"tune again with {summary.more_time}: this one ended before enough was measured"))
     elif not steps and summary.gated:
         steps.append(("next", "nothing to do: the library's own choices are good here"))
     return steps

@@ -88,6 +88,8 @@ class WrittenSummary(msgspec.Struct):
     budget_s: float | None = None
     fixed_cost_s: float | None = None
     budget_for_all_s: float | None = None
+    allowed_s: float | None = None
+    runtime_s: float | None = None
     job: tuple[int, int] | None = None
     since_s: float | None = None
     added_to: bool | None = None
@@ -106,7 +108,7 @@ class WrittenSummary(msgspec.Struct):
         if self.budget_s is not None:
             if self.fixed_cost_s is None:
                 raise ValueError("Object missing required field `fixed_cost_s`")
-            budget = Budget(self.budget_s, self.fixed_cost_s, self.budget_for_all_s)
+            budget = Budget(self.budget_s, self.fixed_cost_s, self.budget_for_all_s, self.allowed_s, self.runtime_s)
         if self.predicted:
             rows = self.guesses or ()
             guesses = tuple(Guess(Scenario(*row[:4]), read_choice(row[4]), row[5], row[6]) for row in rows)
@@ -128,6 +130,7 @@ def write_summary(summary: Summary) -> dict[str, Any]:
     )  # fmt: skip
     if (budget := summary.budget) is not None:
         held.budget_s, held.fixed_cost_s, held.budget_for_all_s = budget.budget_s, budget.fixed_cost_s, budget.for_all_s
+        held.allowed_s, held.runtime_s = budget.allowed_s, budget.runtime_s
     if (prediction := summary.prediction) is not None:
         held.predicted, held.sizes = True, dict(prediction.sizes)
         held.guesses = tuple(

@@ -131,7 +131,9 @@ class Measuring:
         """The plan of the time, once the first launch is ready; tells the listener where it extends the budget."""
         options, set_up_s = self.options, self.bench.now_s() - self.began_s
         files = self.bench.library is not None
-        plan = TimePlan(options.budget_s, self.began_s, set_up_s, launch_s, replay_s, options.gate, files)
+        runtime_s = None if options.allowed_s is None else options.runtime_s
+        plan = TimePlan(options.budget_s, self.began_s, set_up_s, launch_s, replay_s, options.gate, files, runtime_s)
+        self.listener.planned(self.began_s + plan.total_s)
         if plan.extension is not None:
             self.listener.note(plan.extension)
         return plan

@@ -48,8 +48,8 @@ class TuneOptions:
     ``skew_s``: how far apart the ranks of the application come to a call, in seconds, where that is known.
     ``topology`` says which parts of the job may measure at once: a file, the name of a scheme, or serial; None is what
     Slurm says, or serial. With ``application`` it is tuned for what that calls in the ``runtime_s`` to come, and
-    ``check`` runs it at the end. ``machine`` is where; ``thread_level`` is "" where nobody said one. ``simulate``: a
-    simulated cluster in place of it.
+    ``check`` runs it at the end; ``allowed_s`` is the user's budget, where it is expected to save less than that.
+    ``machine`` is where; ``thread_level`` is "" where nobody said one. ``simulate``: a simulated cluster instead.
     """
 
     collectives: Sequence[str]
@@ -68,6 +68,7 @@ class TuneOptions:
     prior: PriorSources | None = None
     application: tuple[Profile, ...] = ()
     runtime_s: float = 7200.0
+    allowed_s: float | None = None
     check: bool = False
     machine: MachineOptions | None = None
     thread_level: str = ""
@@ -173,7 +174,8 @@ def _load_prior(names: str | Sequence[str] | None) -> PriorSources | None:
 class Listener:
     """Hears of what goes on; a command line shows it, a library user may not care.
 
-    ``opened`` hears of the job or the simulated cluster, before anything is measured.
+    ``opened`` hears of the job or the simulated cluster, before anything is measured, and ``planned`` when it is to be
+    over, on the bench's clock.
     """
 
     progress: Callable[[Progress], None] = lambda _progress: None
@@ -181,6 +183,7 @@ class Listener:
     stage: Callable[[str], None] = lambda _text: None
     note: Callable[[str], None] = lambda _text: None
     opened: Callable[[Bench], None] = lambda _bench: None
+    planned: Callable[[float], None] = lambda _ends_s: None
 
 
 @dataclass(frozen=True)
@@ -209,10 +212,11 @@ def summarize(
     )
 
 
-def budget_of(plan: TimePlan, gate: Sequence[Decision], rest_s: float) -> Budget:
+def budget_of(options: TuneOptions, plan: TimePlan, gate: Sequence[Decision], rest_s: float) -> Budget:
     """What was given and what the tuning takes at least; and which budget would do, where it was too short for all."""
     untried = any(result.verdict is Verdict.NOT_TRIED for result in gate)
-    return Budget(plan.budget_s, plan.fixed_cost_s, plan.budget_for(rest_s) if untried else None)
+    enough_s = plan.budget_for(rest_s) if untried else None
+    return Budget(plan.budget_s, plan.fixed_cost_s, enough_s, options.allowed_s, plan.runtime_s)
 
 
 def require_writable(directory: Path) -> None:

@@ -37,6 +37,7 @@ class Payoff:
     proven: int
     measured: int
     at_stake: int
+    more_time: str = "a larger --budget"
 
     def text(self) -> str:
         core_s = (self.saving_low_core_s, self.saving_core_s, self.cost_core_s)
@@ -45,7 +46,7 @@ class Payoff:
         if not self.measured:
             return (
                 "None of the application's calls was measured, so it is not known whether tuning saves anything; "
-                f"cost {cost} core-hours. Give more time by --budget."
+                f"cost {cost} core-hours. Tune again with {self.more_time}."
             )
         if not self.proven:
             return f"Nothing was proven faster, so nothing is saved; {seen}; cost {cost} core-hours."
@@ -141,9 +142,16 @@ def for_application(
             f"It does in {', '.join(called)}",
         )
     at_stake = replace(at_stake, share={one: part for one, part in at_stake.share.items() if one.collective in wanted})
-    budget_s = min(options.budget_s, at_stake.budget_s())
-    skew_s = arrival_skew(profile)
-    return replace(options, collectives=wanted, budget_s=budget_s, stakes=at_stake, skew_s=skew_s)
+    worth_s, skew_s = at_stake.budget_s(), arrival_skew(profile)
+    made = replace(options, collectives=wanted, runtime_s=runtime_s, stakes=at_stake, skew_s=skew_s)
+    if worth_s >= options.budget_s:
+        return made
+    note(
+        f"the budget is {format_duration(worth_s)}, less than the {format_duration(options.budget_s)} of --budget: so"
+        f" much is tuning expected to save in {format_duration(runtime_s)} of this application. If it will run for"
+        " longer, say so by --runtime"
+    )
+    return replace(made, budget_s=worth_s, allowed_s=options.budget_s)
 
 
 def after_check(result: TuneResult, checked: Checked, tuning: Tuning, took_s: float) -> TuneResult:
@@ -175,6 +183,7 @@ def payoff_of(result: TuneResult, at_stake: Stakes, ranks: int) -> Payoff:
         len(kept),
         len(measured & at_stake.share.keys()),
         len(at_stake.share),
+        result.tuning.summary.more_time,
     )
 
 

@@ -102,7 +102,7 @@ def tune(
         summarize(options, outcome, gate, measured.share, total_s=bench.now_s() - began_s),
         reproducible=tuple(fixed),
         job=(bench.nodes, bench.ppn),
-        budget=budget_of(measured.plan, gate, judged.rest_s),
+        budget=budget_of(options, measured.plan, gate, judged.rest_s),
         since_s=None if options.resume else since_s,
         disturbance=None if bench.watch is None else _disturbance(bench.watch, gate),
     )
