@@ -89,6 +89,10 @@ class Interval:
         ends = (None if one is None else by(one) for one in (self.low, self.high))
         return Interval(by(self.estimate), *ends)
 
+    def excludes(self, value: float) -> bool:
+        """Whether it is surely above ``value``, or surely below."""
+        return (self.low is not None and self.low > value) or (self.high is not None and self.high < value)
+
 
 class RuleFinding(StrEnum):
     """What the application says of a rule. FASTER and SLOWER are sure, by whole blocks."""

@@ -59,13 +59,14 @@ class CallKind:
 class Candidates:
     """``application``: the one that makes these calls. ``text``: the settings of all choices.
 
-    ``mpi_build``: of the library in which they gave right results.
+    ``mpi_build``: of the library in which they gave right results. ``why_none``: the reason where there are no kinds.
     """
 
     application: Application
     mpi_build: str
     kinds: tuple[CallKind, ...]
     text: str
+    why_none: str = ""
 
     @property
     def choices(self) -> tuple[Choice, ...]:
@@ -104,6 +105,7 @@ class _Written(msgspec.Struct):
     application: Application
     mpi_build: str
     kinds: tuple[_WrittenKind, ...]
+    why_none: str = ""
 
 
 def save_candidates(directory: Path, found: Candidates) -> None:
@@ -116,7 +118,8 @@ def save_candidates(directory: Path, found: Candidates) -> None:
         }
         for one in found.kinds
     ]
-    head = {"schema": _SCHEMA, "application": found.application, "mpi_build": found.mpi_build, "kinds": kinds}
+    own = {name: getattr(found, name) for name in ("application", "mpi_build", "why_none")}
+    head = {"schema": _SCHEMA, **own, "kinds": kinds}
     files = {LIVE_FILE: found.text.encode("ascii"), _RECORD: msgspec.json.encode(head) + b"\n"}
     with on_os_error(f"cannot write {directory / FOLDER}", "Make room there", ColltuneError):
         write_files(directory / FOLDER, files)
@@ -131,7 +134,7 @@ def load_candidates(directory: Path) -> Candidates | None:
             raise ValueError(f"it has schema {written.schema}")
         text = read_text(place / LIVE_FILE)
         kinds = tuple(one.read() for one in written.kinds)
-        found = Candidates(written.application, written.mpi_build, kinds, text)
+        found = Candidates(written.application, written.mpi_build, kinds, text, written.why_none)
         if unknown := {choice for one in kinds for choice in one.choices}.difference(found.choices):
             raise ValueError(f"{LIVE_FILE} has no settings of {', '.join(map(str, unknown))}")
     except FileNotFoundError:

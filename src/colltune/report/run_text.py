@@ -10,8 +10,8 @@ from colltune.core.units import format_count
 def standing_text(one: Standing) -> str:
     """A sentence on what the application says of a choice."""
     text = (
-        f"{one.choice} in the application: the calls are {ratio_text(one.faster_in_calls)} times as fast, with all that"
-        f" lies between {ratio_text(one.faster)}: {one.finding}; {format_count(one.pairs, 'pair')} of blocks,"
+        f"{one.choice} in the application: speed-up of the calls {ratio_text(one.faster_in_calls)}, with all that lies"
+        f" between {ratio_text(one.faster)}: {one.finding}; {format_count(one.pairs, 'pair')} of blocks,"
         f" last {one.last}"
     )
     return f"{text}; switched off on {format_count(one.off, 'communicator')}" if one.off else text
@@ -34,9 +34,8 @@ def application_row(one: Standing) -> tuple[str, ...]:
 
 
 def ratio_text(interval: Interval) -> str:
-    """``1.20 (1.05 to 1.37)``; without bounds where there were too few pairs for them."""
-    text = f"{interval.estimate:.2f}"
+    """``1.20 (1.05 to 1.37)``; "not known" where there were too few pairs for bounds."""
     if interval.low is None and interval.high is None:
-        return text
+        return "not known"
     low = "less" if interval.low is None else f"{interval.low:.2f}"
-    return f"{text} ({low} to {'more' if interval.high is None else f'{interval.high:.2f}'})"
+    return f"{interval.estimate:.2f} ({low} to {'more' if interval.high is None else f'{interval.high:.2f}'})"

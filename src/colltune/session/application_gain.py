@@ -112,8 +112,7 @@ class ApplicationGain:
     @property
     def is_sure(self) -> bool:
         """Whether the interval says that the tuning saved time, or that it cost time."""
-        low, high = self.saved_s.low, self.saved_s.high
-        return (low is not None and low > 0.0) or (high is not None and high < 0.0)
+        return self.saved_s.excludes(0.0)
 
 
 def gain_of(
@@ -149,7 +148,7 @@ def gain_of(
         elapsed_s=experiment.elapsed_s,
         ranks=experiment.ranks,
         share=experiment.share,
-        saved_s=_total([one.saved_s for one in gains]),
+        saved_s=total_saved(gains),
         saved_in_calls_s=_total([one.saved_in_calls_s for one in gains]),
         experiment_s=agree_s + lost_s,
         agree_s=agree_s,
@@ -232,6 +231,11 @@ def _times(cell: Cell, blocks: Sequence[BlockTimes]) -> CallTimes:
         waiting_s=sum(block.sampled_s - block.least_s for block in blocks) / sampled,
         between_s=wall_s - call_s,
     )
+
+
+def total_saved(cells: Sequence[CellGain]) -> Interval:
+    """Seconds that the calls of ``cells`` saved together, with all between them."""
+    return _total([one.saved_s for one in cells])
 
 
 def _total(parts: Sequence[Interval]) -> Interval:

@@ -7,7 +7,7 @@ from colltune.core.switchback import Interval
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_count, format_duration, format_size
 from colltune.prove.in_run.whole_runs import speed_text, withdrawn_text
-from colltune.session.application_gain import ApplicationGain, CallTimes, CellGain
+from colltune.session.application_gain import ApplicationGain, CallTimes, CellGain, total_saved
 
 _WIDTH = 220  # of the page, whose lines are long: a row for each kind of call
 
@@ -21,13 +21,17 @@ def gain_line(gain: ApplicationGain) -> str:
     if not gain.cells:
         few = f"; {format_count(gain.too_few, 'call')} met a rule" if gain.too_few else "; no call met a rule"
         return f"this run took {format_duration(gain.elapsed_s)}{few}: too few to compare tuned and default blocks"
-    untuned, cost_s = gain.untuned_s, gain.experiment_s
-    text = f"this run took {format_duration(gain.elapsed_s)}; without the tuning it would have taken about "
-    text += f"{_time(untuned.estimate)}"
+    untuned, text = gain.untuned_s, f"this run took {format_duration(gain.elapsed_s)}; "
     of_runs = f"over {gain.runs} runs" if gain.runs > 1 else "of this run alone; runs differ by more"
-    text += f" (95% interval {_between(untuned, _time)}, {of_runs})" if untuned.low is not None else ""
-    text += f"; its calls by default {'cost' if cost_s >= 0.0 else 'saved'} {format_duration(abs(cost_s))}"
-    return text + f". In the calls alone the tuning {_saved_text(gain.saved_in_calls_s)}"
+    interval = f" (95% interval {_between(untuned, _time)}, {of_runs})"
+    if gain.is_sure:
+        cost_s = gain.experiment_s
+        text += f"without the tuning it would have taken about {_time(untuned.estimate)}{interval}"
+        text += f"; its calls by default {'cost' if cost_s >= 0.0 else 'saved'} about {format_duration(abs(cost_s))}"
+    else:
+        bounded = None not in (untuned.low, untuned.high)
+        text += f"it does not tell whether it would have taken longer without the tuning{interval if bounded else ''}"
+    return text + (f". In the calls alone the tuning {saved}" if (saved := _saved_text(gain.saved_in_calls_s)) else "")
 
 
 def whole_run_text(gain: ApplicationGain, application: str, withdrawn: Sequence[str]) -> str:
@@ -40,13 +44,14 @@ def whole_run_text(gain: ApplicationGain, application: str, withdrawn: Sequence[
 
 
 def _saved_text(saved: Interval) -> str:
-    """``"saved 1.2 s (1.1 s to 1.3 s)"``, or ``"cost 1.2 s (1.1 s to 1.3 s)"``."""
+    """``"saved 1.2 s (1.1 s to 1.3 s)"``, or ``"cost 1.2 s (1.1 s to 1.3 s)"``; "" where it may be either."""
+    if not saved.excludes(0.0):
+        return ""
     cost = saved.estimate < 0.0
     if cost:
         low, high = (None if one is None else -one for one in (saved.high, saved.low))
         saved = Interval(-saved.estimate, low, high)
-    interval = f" ({_between(saved, format_duration)})" if (saved.low, saved.high) != (None, None) else ""
-    return f"{'cost' if cost else 'saved'} {format_duration(saved.estimate)}{interval}"
+    return f"{'cost' if cost else 'saved'} {format_duration(saved.estimate)} ({_between(saved, format_duration)})"
 
 
 def run_text(number: int, gain: ApplicationGain, changes: str) -> str:
@@ -57,17 +62,16 @@ def run_text(number: int, gain: ApplicationGain, changes: str) -> str:
     if not gain.complete:
         said = f"ended after {format_duration(gain.elapsed_s)} without MPI_Finalize"
     elif of_rules:
-        low = [cell.saved_s.low for cell in of_rules]
-        saves = sum(cell.saved_s.estimate for cell in of_rules) / whole_s
-        said = f"saves {saves:.1%} of its time"
-        sure = None if None in low else sum(one for one in low if one is not None) / whole_s
-        said += f", surely {sure:.1%}" if sure is not None and sure > 0.0 else ", not surely yet"
+        saved = total_saved(of_rules)
+        said = "the rules in force do not surely save time yet"
+        if saved.low is not None and saved.low > 0.0:
+            said = f"saves {saved.estimate / whole_s:.1%} of its time, surely {saved.low / whole_s:.1%}"
     else:
         said = "no rule in force yet"
-    cost_s = gain.agree_s - sum(cell.saved_s.estimate for cell in tried)
     if tried:
-        cost = f"which cost {cost_s / whole_s:.2%} of it" if cost_s > 0.0 else "which cost nothing"
-        said += f"; {format_count(len(tried), 'choice')} tried, {cost}"
+        said += f"; {format_count(len(tried), 'choice')} tried"
+        if (least_s := total_saved(tried).low) is not None:  # what they saved, at the least
+            said += f", which cost {max(gain.agree_s - least_s, 0.0) / whole_s:.2%} of it at most"
     return f"run {number}: {said}; {changes}"
 
 
@@ -83,16 +87,18 @@ def _so_far(gain: ApplicationGain) -> str:
     pairs = sum(cell.pairs for cell in gain.cells)
     if not gain.cells:
         return "too few pairs of blocks to compare tuned and default by now"
-    text = f"by {format_count(pairs, 'pair')} of blocks the tuning {_saved_text(gain.saved_s)}"
-    text += f"; in the calls alone it {_saved_text(gain.saved_in_calls_s)}"
-    return text if gain.is_sure else text + ". That is no difference that can be told from noise"
+    whole, calls = _saved_text(gain.saved_s), _saved_text(gain.saved_in_calls_s)
+    text = f"{format_count(pairs, 'pair')} of blocks tell no difference from noise"
+    if whole:
+        text = f"by {format_count(pairs, 'pair')} of blocks the tuning {whole}"
+    return text + (f"; in the calls alone it {calls}" if calls else "")
 
 
 def gain_page(gain: ApplicationGain, width: int = _WIDTH) -> list[str]:
     """The lines of the page: the closing line, then each cell with its times, default -> tuned."""
     headers = [
         "collective", "size", "ranks", "choice", "calls tuned>", "pairs>", "speed-up in the call>", "with all between>",
-        "us in the call>", "of them waiting>", "us between calls>", "saved>", "note",
+        "us in the call>", "of them waiting>", "us between calls>", "by all of them>", "note",
     ]  # fmt: skip
     table = TextTable(headers)
     for cell in gain.cells:
@@ -108,7 +114,7 @@ def gain_page(gain: ApplicationGain, width: int = _WIDTH) -> list[str]:
             _both(cell, lambda times: times.call_s),
             _both(cell, lambda times: times.waiting_s),
             _both(cell, lambda times: times.between_s),
-            format_duration(cell.saved_s.estimate),
+            _saved_text(cell.saved_s) or "not sure",
             _note(cell),
         )
     by_default = f"{gain.share}% of the blocks ran by default at first. " if gain.share else ""
@@ -135,8 +141,9 @@ def _sizes(cell: CellGain) -> str:
 
 
 def _ratio(interval: Interval) -> str:
-    text = f"{interval.estimate:.2f}"
-    return f"{text} ({_between(interval, lambda one: f'{one:.2f}')})" if interval.low is not None else text
+    if (interval.low, interval.high) == (None, None):
+        return "not known"
+    return f"{interval.estimate:.2f} ({_between(interval, lambda one: f'{one:.2f}')})"
 
 
 def _both(cell: CellGain, of: Callable[[CallTimes], float]) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from colltune.core.choice import DEFAULT
 from colltune.core.units import format_count
 from colltune.deploy.applied import AppliedTuning
+from colltune.machine.preload import PRELOAD
 from colltune.mpi.launch_line import job_shape
 from colltune.prove.loaded import overriding
 
@@ -18,7 +19,8 @@ def settings_line(environ: Mapping[str, str], collectives: Collection[str], othe
     if before := overriding(environ, collectives):
         told.append(f"your own {', '.join(before)} goes before every rule; unset it to use them")
     changed = {name: value for name, value in others.items() if environ.get(name, value) != value}
-    if replaced := sorted(name for name, value in changed.items() if value is not None):
+    # A library that is preloaded stands beside the user's own.
+    if replaced := sorted(name for name, value in changed.items() if value is not None and name != PRELOAD):
         told.append(f"your own {', '.join(replaced)} gives way to the tuning's")
     if dropped := sorted(name for name, value in changed.items() if value is None):
         told.append(f"your own {', '.join(dropped)} is left out while this measures")

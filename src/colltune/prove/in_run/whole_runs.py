@@ -44,12 +44,15 @@ class Runs:
 
 
 def speed_text(name: str, faster: tuple[float, float | None, float | None], how: str) -> str:
-    """``faster``: time without over time with what is compared, and its bounds, which are ``how``."""
+    """``faster``: time without over time with what is compared, and its bounds, which are ``how``. A ratio that may be
+    anything is not said."""
     ratio, low, high = faster
+    if low is None and high is None:
+        return f"{name} is neither surely faster nor surely slower: too little was measured for a {how}"
     slower, sure = high is not None and high < 1.0, low is not None and low > 1.0
     word = "slower" if slower else "faster" if sure else "neither surely faster nor surely slower"
-    bounds = "" if low is None or high is None else f"{low:.2f} to {high:.2f}, "
-    return f"{name} is {word}: {ratio:.2f} times as fast ({bounds}{how})"
+    bounds = f"{'less' if low is None else f'{low:.2f}'} to {'more' if high is None else f'{high:.2f}'}"
+    return f"{name} is {word}: {ratio:.2f} times as fast ({bounds}, {how})"
 
 
 def withdrawn_text(names: Iterable[str]) -> str:

@@ -76,7 +76,7 @@ class FirstRun:
             return RunOutcome(done.exit_code, profile=place)
         for note in found.notes:
             listener(note)
-        text = "calls that can be tuned take next to nothing of its time"
+        text = f"nothing is tried: {found.why_none}"
         if found.kinds:
             text = (
                 f"{format_count(len(found.kinds), 'kind')} of its calls can be tuned and take {found.share:.1%} of its"
@@ -140,7 +140,11 @@ def ready_auto(
     runs = memory.runs()
     plan, number = memory.next_run(runs), _number_of_next(directory)
     if not plan.tried and not set(plan.in_force.values()) - {DEFAULT}:
-        listener(f"run {number}: nothing is faster than the library's own choices for what this program calls")
+        text = "no choice that was tried is surely faster than the library's own in what this program calls"
+        kept = any(rules.departs for rules in (memory.tuning.live or {}).values())
+        text = f"nothing is tried: {candidates.why_none}" if candidates.why_none else text
+        text += f"; the proven rules of {directory} decide the calls that they are for" if kept else ""
+        listener(f"run {number}: {text}")
         return ready_run(directory, command, RunOptions(via="live"), environment, listener)
     force = put_in_force(directory, memory.tuning, environment, "live", command)
     in_force = tables(memory.tuning.live or {}, plan.in_force)

@@ -14,11 +14,13 @@ from pathlib import Path
 import numpy as np
 
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench, require_tuned
+from colltune.catalog import Catalogue
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.steps import Span
+from colltune.core.units import format_size
 from colltune.deploy.explored import CallKind, Candidates, save_candidates, size_class, tables
 from colltune.deploy.live_selector import by_selector_alone, with_live
 from colltune.emit.live_rules import LIVE_FILE, LiveEmitter, live_basis
@@ -41,10 +43,12 @@ _Found = tuple[tuple[str, int, int, int], float, list[Scenario]]
 
 @dataclass(frozen=True)
 class Prepared:
-    """``notes``: what may not be tried, a line each. ``share``: of the program's time in these calls."""
+    """``notes``: what may not be tried, a line each. ``share``: of the program's time in these calls. ``why_none``: the
+    reason where there are none."""
 
     kinds: tuple[CallKind, ...]
     notes: tuple[str, ...]
+    why_none: str = ""
 
     @property
     def share(self) -> float:
@@ -68,11 +72,38 @@ def prepare(directory: Path, profile: Profile, application: Application) -> Prep
     model = load_model()
     kinds = [_kind(bench, model, *one) for one in costly(profile, bench)]
     emitter = LiveEmitter(bench.catalogue, bench.settings)
-    safe, notes = _safe(bench, tuning, [one for one in kinds if one.choices], directory)
+    checked, notes = _safe(bench, tuning, [one for one in kinds if one.choices], directory)
+    safe = [one for one in checked if one.choices]
+    why_none = "" if safe else why_none_is_tried(profile, bench.catalogue, kinds)
     layers = [table for layer in _layers(safe) for table in layer.values()]
     text = emitter.emit([*(tuning.live or {}).values(), *layers])[LIVE_FILE].decode("ascii")
-    save_candidates(directory, Candidates(application, bench.environment.mpi_build, tuple(safe), text))
-    return Prepared(tuple(safe), tuple(notes))
+    save_candidates(directory, Candidates(application, bench.environment.mpi_build, tuple(safe), text, why_none))
+    return Prepared(tuple(safe), tuple(notes), why_none)
+
+
+def why_none_is_tried(profile: Profile, catalogue: Catalogue, kinds: Sequence[CallKind]) -> str:
+    """What keeps most of the time in calls that can be tuned from being tried, where nothing is."""
+    if kinds:
+        return "no other algorithm gives right results in the calls that take its time"
+    calls = [one for one, _ in profile.tunable() if catalogue.collective(one.collective).nothing_to_tune is None]
+    few = [one for one in calls if one.communicator.even and one.calls < _FEWEST_CALLS]
+    share, of_few, of_uneven = (
+        sum(one.own_time_s for one in some) / max(profile.core_s, 1e-12)
+        for some in (calls, few, [one for one in calls if not one.communicator.even])
+    )
+    text = f"calls that can be tuned take {share:.1%} of its time"
+    if max(of_few, of_uneven) < _LEAST_SHARE:
+        return f"{text}, and no kind of call {_LEAST_SHARE:.1%} of it"
+    if of_uneven > of_few:
+        return (
+            f"{text}, most of it on communicators with different numbers of ranks on their nodes: no rule is for these"
+        )
+    most = max(few, key=lambda one: one.calls)
+    return (
+        f"{text}, but a run can try a choice only in a kind of call that it makes {_FEWEST_CALLS:,} times, and makes"
+        f" none so often: {most.collective} of about {format_size(round(most.size_mean))} {most.calls:,.0f} times."
+        " `colltune tune --profile` measures such calls in launches of its own"
+    )
 
 
 def _bench_of(profile: Profile) -> Workbench:
