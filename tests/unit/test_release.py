@@ -18,6 +18,7 @@ import typer
 from typer.main import get_command
 
 from colltune.cli.app import app
+from colltune.core import disturbance
 from colltune.core.version import read_version
 
 ROOT = Path(__file__).parents[2]
@@ -151,8 +152,17 @@ def test_a_fresh_environment_with_an_mpich_of_its_own_needs_only_a_compiler(
     command = str(place / "bin" / "colltune")
     assert must([command, "--version"], tmp_path, PATH="/nowhere") == "colltune 7.8.9\n"
     tells_of_the_compiler([command, "doctor"], tmp_path)
-    said = must([command, "doctor", "--ppn", "2"], tmp_path, COLLTUNE_CACHE=str(tmp_path / "with-a-compiler"))
-    assert "test launch    2 ranks" in said
+    here = {"COLLTUNE_CACHE": str(tmp_path / "with-a-compiler"), disturbance.VARIABLE: disturbance.ACCEPT}
+    assert "test launch    2 ranks" in must([command, "doctor", "--ppn", "2"], tmp_path, **here)
+    words = ["allreduce", "--ppn", "2", "--max-size", "64", "--budget", "20s", "--out", "tuned"]
+    must([command, "tune", *words], tmp_path, **here)
+    must([str(place / "bin" / "mpicc"), str(ROOT / "tests" / "native" / "one_sum.c"), "-o", "one_sum"], tmp_path)
+    here["PATH"] = f"{place / 'bin'}:{os.environ['PATH']}"  # as `activate` sets it
+    for way in ([], ["--measure"]):
+        said = must([command, "run", *way, "tuned", "--", "mpiexec", "-n", "2", "./one_sum"], tmp_path, **here)
+        assert said == "sum 1\nsum 1\n"
+    must([command, "profile", "--", "mpiexec", "-n", "2", "./one_sum"], tmp_path, **here)
+    assert "allreduce" in must([command, "report", "--text", "tuned"], tmp_path, **here)
 
 
 @pytest.mark.slow
