@@ -49,6 +49,7 @@
     X(Abort, (MPI_Comm comm, int code), (comm, code))                                                                  \
     X(Start, (MPI_Request * request), (request))                                                                       \
     X(Startall, (int count, MPI_Request requests[]), (count, requests))                                                \
+    X(T_cvar_write, (MPI_T_cvar_handle handle, const void *value), (handle, value))                                    \
     X(Request_free, (MPI_Request * request), (request))
 
 /* Before the communicator: declared, named, and as fields of ct_call. */

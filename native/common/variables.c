@@ -16,7 +16,6 @@ static struct ct__variable {
     int *storage; /* where it is written without MPI_T; NULL: by MPI_T */
 } *ct__variables;
 static int ct__count, ct__capacity;
-int (*ct_variable_writer)(MPI_T_cvar_handle, const void *) = MPI_T_cvar_write;
 
 /* Room for one more variable; false: no memory. */
 static bool ct__reserve(void)
@@ -102,7 +101,7 @@ static int ct__write(const struct ct__variable *variable, int value)
         return MPI_SUCCESS;
     }
     bool flag = value != 0;
-    int code = ct_variable_writer(variable->handle, variable->is_flag ? (void *)&flag : (void *)&value), there;
+    int code = MPI_T_cvar_write(variable->handle, variable->is_flag ? (void *)&flag : (void *)&value), there;
     /* Open MPI 4.1 has a switch that can be read only, and is set in the environment. */
     if (code != MPI_SUCCESS && ct__read(variable->handle, variable->is_flag, &there) == MPI_SUCCESS && there == value)
         code = MPI_SUCCESS;
@@ -110,12 +109,12 @@ static int ct__write(const struct ct__variable *variable, int value)
 }
 
 /* A variable has another value then: that is the program's, also where a setting of ours stands in the others. */
-int ct_variable_written(MPI_T_cvar_handle handle, const void *value)
+int ct_variable_written(MPI_T_cvar_handle handle, const void *value, int (*write)(MPI_T_cvar_handle, const void *))
 {
     for (struct ct__variable *at = ct__variables; at < ct__variables + ct__count; at++)
         if (at->ours < 0)
             ct__read(at->handle, at->is_flag, &at->seen);
-    int code = ct_variable_writer(handle, value);
+    int code = write(handle, value);
     for (struct ct__variable *at = ct__variables; at < ct__variables + ct__count; at++) {
         int before = at->seen;
         if (at->ours < 0 && ct__read(at->handle, at->is_flag, &at->seen) == MPI_SUCCESS && at->seen != before)

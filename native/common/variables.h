@@ -18,10 +18,8 @@ enum { CT_VARIABLE_MISSING = -1, CT_VARIABLE_NO_MEMORY = -2 };
 /* A variable by its name, or one of these; MISSING: not there, or not a number that can be set. MPI_T must be initialised. */
 int ct_variable_find(const char *name);
 int ct_variable_initial(int variable); /* its value when it was found, or what the program has written since */
-/* What writes: MPI_T_cvar_write, unless that comes by here. */
-extern int (*ct_variable_writer)(MPI_T_cvar_handle, const void *);
-/* A write of the program's own. */
-int ct_variable_written(MPI_T_cvar_handle handle, const void *value);
+/* Makes a write of the program's own by `write`. */
+int ct_variable_written(MPI_T_cvar_handle handle, const void *value, int (*write)(MPI_T_cvar_handle, const void *));
 
 int ct_settings_write(const ct_setting *settings, int count); /* up to the first that fails; MPI error code */
 /* Whether they choose a mock-up (mock_ups.h), which no library has to be told of: they hold for calls, in both. */

@@ -1,10 +1,8 @@
 /* The module: which rule holds for a call, and how the library is made to do as it says. */
-#define _GNU_SOURCE /* RTLD_NEXT */
 #include "measure.h"
 #include "mock_ups.h"
 #include "select.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -163,15 +161,6 @@ static void ct__after(ct_call *call, int code)
 }
 
 static void ct__stop(void) { MPI_T_finalize(); }
-
-/* The program's own writes of control variables: what it leaves there is what it finds again after a call of ours. */
-CT_EXPORT int MPI_T_cvar_write(MPI_T_cvar_handle handle, const void *value) { return ct_variable_written(handle, value); }
-
-__attribute__((constructor)) static void ct__find_writer(void)
-{
-    void *next = dlsym(RTLD_NEXT, "MPI_T_cvar_write");
-    memcpy(&ct_variable_writer, &next, sizeof next);
-}
 
 const ct_module ct_select_module = {
     .name = "select",

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "private_comm.h"
 #include "shim.h"
+#include "variables.h"
 
 #include <string.h>
 #include <time.h>
@@ -147,6 +148,12 @@ static int ct__Request_free(MPI_Request *request)
     return ct_real.Request_free(request);
 }
 
+/* The program's own writes of control variables: what it leaves there is what it finds again after a call of ours. */
+static int ct__T_cvar_write(MPI_T_cvar_handle handle, const void *value)
+{
+    return ct_depth > 0 ? ct_real.T_cvar_write(handle, value) : ct_variable_written(handle, value, ct_real.T_cvar_write);
+}
+
 /* Plain and profiling function of its own: a tool's MPI_Init and MPI_Finalize belong to the tool, and not to the program. */
 #define CT__TAKE(NEXT, NAME)                                                                                           \
     memcpy(&NEXT, &mpi->plain[CT_AT_##NAME], sizeof NEXT);                                                             \
@@ -164,5 +171,6 @@ void ct_core_open(ct_mpi *mpi)
     CT__WRAP(Start)
     CT__WRAP(Startall)
     CT__WRAP(Request_free)
+    CT__WRAP(T_cvar_write)
     mpi->watched = true;
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,7 +46,7 @@ def test_a_known_delay_is_found_on_all_nodes(site: Site, program: str, collectiv
     command = [str(site.program(program)), *arguments]
     done = site.run(tuned, ["--measure", "--share", "50%"], command, slow="default", slow_us=2000.0)
     assert done.returncode == 0, done.stderr
-    assert "without the tuning it would have taken" in done.stderr
+    assert re.search("it would have taken (about|longer without)", done.stderr)
     assert int(done.stdout.split("delayed_calls ")[1].split()[0]) > 8 * 50  # the sum of all ranks
     (cell,) = latest_gain(tuned)["cells"]
     assert (cell["ranks"], cell["nodes"], cell["off"]) == (8, 4, 0)

@@ -31,7 +31,8 @@ def ended_by_signals() -> Iterator[None]:
     finally:
         signal.alarm(0)
         for number, handler in before.items():
-            signal.signal(number, handler)
+            if handler is not None:  # of code in C, which Python cannot put back
+                signal.signal(number, handler)
 
 
 def heed_scheduler(stop: StopRequest) -> None:

@@ -140,8 +140,10 @@ def build_library(mpicc: str | Path, cache: Path | None = None) -> Path:
 
 def _answer(probe: Path) -> tuple[str, list[str]]:
     """The name of this MPI's library, and of the functions that it has not."""
+    # What the user preloads would answer in the place of the MPI.
+    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     try:
-        done = run_launch([str(probe)], os.environ, 60.0)
+        done = run_launch([str(probe)], environment, 60.0)
         done.check_returncode()
     except (OSError, subprocess.SubprocessError) as error:
         raise InputError(
