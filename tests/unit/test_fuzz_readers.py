@@ -24,7 +24,7 @@ from readers import READERS, Reader
 
 from colltune.core.errors import ColltuneError, InputError
 
-SOURCE = Path(__file__).parents[2] / "src/colltune"
+SOURCES = [Path(__file__).parents[2] / "src" / package for package in ("colltune", "colltune_study")]
 MOST_S, MOST_BYTES = 20.0, 3 << 30
 
 
@@ -120,8 +120,12 @@ OPENS = re.compile(
 
 def test_every_module_that_reads_has_a_reader_here() -> None:
     known = {name for reader in READERS.values() for name in reader.modules}
-    for path in sorted(SOURCE.rglob("*.py")):
-        module = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+    files = {
+        ".".join(path.relative_to(source).with_suffix("").parts): path
+        for source in SOURCES
+        for path in source.rglob("*.py")
+    }
+    for module, path in sorted(files.items()):
         if OPENS.search(path.read_text()) and module not in OURS:
             assert module in known, f"{module} reads a file, and tests/unit/readers.py has no reader of it"
-    assert known <= {".".join(path.relative_to(SOURCE).with_suffix("").parts) for path in SOURCE.rglob("*.py")}
+    assert known <= files.keys()

@@ -127,7 +127,7 @@ def test_report_explain_and_watch_read_it(tmp_path: Path) -> None:
     tune(MemoryLibrary(truth), options(), tmp_path)
     leave_run(tmp_path, ENVIRONMENT, RING, 1.4, size=LARGE, end=False)
     text = explain_call(tmp_path, "bcast", LARGE)
-    assert "in the application: the calls are 1." in " ".join(text.split())
+    assert "in the application: speed-up of the calls 1." in " ".join(text.split())
     assert "in the application" not in explain_call(tmp_path, "bcast", 64)
     (said,) = load_findings(tmp_path).applications
     assert said.finding is RuleFinding.FASTER
