@@ -1,6 +1,6 @@
 """The commands of `colltune study`, one file each."""
 
-from colltune.cli.app import Entry
+from colltune.cli.entry import Entry
 
 COMMANDS = {
     "collect": Entry("Measure every algorithm at every size, into a table", "colltune_study.cli.collect"),
