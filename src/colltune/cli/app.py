@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from colltune.cli.entry import Entry
+from colltune.cli.command_entry import CommandEntry
 from colltune.core.extras import has_study, study
 from colltune.core.version import __version__
 
@@ -21,27 +21,27 @@ _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_int
 # By what a reader wants to do, in the order of the help. Each summary fits a line of 80 columns.
 _SECTIONS = {
     "What everybody needs": {
-        "doctor": Entry("What is here: MPI, launcher, job, and what can be tuned"),
-        "plan": Entry("How long tuning takes, and how many core-hours"),
-        "tune": Entry("Measure, decide, prove, and write the files"),
-        "report": Entry("What was gained, how sure that is, and what stays out"),
-        "run": Entry("Run a program with a tuning", passes_on=True, command_class="RunCommand"),
-        "verify": Entry("Does it hold? Right results, and nowhere slower"),
+        "doctor": CommandEntry("What is here: MPI, launcher, job, and what can be tuned"),
+        "plan": CommandEntry("How long tuning takes, and how many core-hours"),
+        "tune": CommandEntry("Measure, decide, prove, and write the files"),
+        "report": CommandEntry("What was gained, how sure that is, and what stays out"),
+        "run": CommandEntry("Run a program with a tuning", passes_on=True, command_class="RunCommand"),
+        "verify": CommandEntry("Does it hold? Right results, and nowhere slower"),
     },
     "To look closer, for a site, and to study tuning": {
-        "demo": Entry("A recorded cluster and this machine, tuned in a minute"),
-        "profile": Entry("Which collectives a program calls", passes_on=True),
-        "compare": Entry("Two settings, files or builds of an MPI: equally fast?"),
-        "guidelines": Entry(
+        "demo": CommandEntry("A recorded cluster and this machine, tuned in a minute"),
+        "profile": CommandEntry("Which collectives a program calls", passes_on=True),
+        "compare": CommandEntry("Two settings, files or builds of an MPI: equally fast?"),
+        "guidelines": CommandEntry(
             "Which collectives take longer than others that do the same", module="colltune.cli.compare"
         ),
-        "explain": Entry("Which rule decides a call, and why"),
-        "env": Entry("The exports that load a tuning, for eval in a shell"),
-        "lint": Entry("Find errors in files for MPICH, Open MPI and UCC"),
-        "export": Entry("Write a tuning in another format"),
-        "predict": Entry("Write a tuning without measuring, or after a few calls"),
-        "site": Entry("The memory of a site, and the tunings it hands out", is_group=True),
-        "study": Entry("For research: collect, evaluate, train (colltune-study)", passes_on=True),
+        "explain": CommandEntry("Which rule decides a call, and why"),
+        "env": CommandEntry("The exports that load a tuning, for eval in a shell"),
+        "lint": CommandEntry("Find errors in files for MPICH, Open MPI and UCC"),
+        "export": CommandEntry("Write a tuning in another format"),
+        "predict": CommandEntry("Write a tuning without measuring, or after a few calls"),
+        "site": CommandEntry("The memory of a site, and the tunings it hands out", is_group=True),
+        "study": CommandEntry("For research: collect, evaluate, train (colltune-study)", passes_on=True),
     },
 }
 _ENTRIES = {name: entry for section in _SECTIONS.values() for name, entry in section.items()}
@@ -89,12 +89,12 @@ class _Commands(UserDict[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         found = self.data[name]
-        if isinstance(found, Entry):
+        if isinstance(found, CommandEntry):
             found = self.data[name] = _made(name, found)
         return found
 
 
-def _made(name: str, entry: Entry) -> Any:
+def _made(name: str, entry: CommandEntry) -> Any:
     if name == "study" and has_study():
         return _Study(name=name, help=_ABOUT_STUDY, no_args_is_help=True, rich_markup_mode=None)
     module = import_module(entry.module or f"colltune.cli.{name}")
@@ -111,7 +111,7 @@ def _made(name: str, entry: Entry) -> Any:
 class _Group(TyperGroup):
     """Lists its commands in sections without importing any of them."""
 
-    sections: Mapping[str, Mapping[str, Entry]] = _SECTIONS
+    sections: Mapping[str, Mapping[str, CommandEntry]] = _SECTIONS
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Entry:
+class CommandEntry:
     """``summary``: its line in the help. ``module``: with its package; "" for that of its name in ``colltune.cli``.
 
     ``command_class``: a class there that reads the arguments. ``passes_on``: what follows belongs to another program.
