@@ -51,6 +51,12 @@ BENCHMARK_HEAD = re.compile(
     r"|#[ \t]*nodes=(?P<nodes>\d{1,7})[ \t]+ppn=(?P<ppn>\d{1,7})(?:[ \t]+algorithm=(?P<algorithm>\S+))?)[ \t]*$",
     re.MULTILINE,
 )
+# What begins the profile of a run, in text without labels.
+PROFILE_BEGINS = {
+    Format.IPM: re.compile(r"<ipm_job_profile\b"),
+    Format.MPIP: re.compile(r"^@ mpiP\b", re.MULTILINE),
+}
+# The last is of Open MPI 6 and later.
 HAN_COMPONENTS = ("self", "basic", "libnbc", "tuned", "sm", "adapt", "han", "xhc")
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\^_]")
 _DATE = r"(?:\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?|\w{3} \w{3} +\d+ [\d:]{8} \d{4})"
@@ -143,8 +149,11 @@ def require_format(
 
 def log_text(data: bytes) -> str:
     """What programs printed, in the lines of the file. Raises ValueError for what cannot be uncompressed."""
-    text = _COLOURS.sub("", _decoded(_unpacked(data)))
-    return _LABEL_BEHIND.sub("", _LABEL.sub("", text))
+    return _without_labels(_decoded(_unpacked(data)))
+
+
+def _without_labels(text: str) -> str:
+    return _LABEL_BEHIND.sub("", _LABEL.sub("", _COLOURS.sub("", text)))
 
 
 def _unpacked(data: bytes) -> bytes:
@@ -171,7 +180,7 @@ def _of_text(text: str) -> tuple[Format | None, str, str]:
                        ("colltune-profile ", Format.PART)):  # fmt: skip
         if first.startswith(head):
             return kind, "", ""
-    if (log := _of_log(log_text(text.encode("utf-8", "replace")))) is not None:
+    if (log := _of_log(_without_labels(text))) is not None:
         return log
     if _SETTING.match(first):
         return Format.UCC_CONF, "", ""
@@ -185,10 +194,8 @@ def _of_text(text: str) -> tuple[Format | None, str, str]:
 
 def _of_log(text: str) -> tuple[Format | None, str, str] | None:
     """Of what a job printed, also where other output stands around it."""
-    if re.search(r"<ipm_job_profile\b", text):
-        return Format.IPM, "", ""
-    if re.search(r"^@ mpiP\b", text, re.MULTILINE):
-        return Format.MPIP, "", ""
+    if tool := next((tool for tool, begin in PROFILE_BEGINS.items() if begin.search(text)), None):
+        return tool, "", ""
     heads = [head for head in BENCHMARK_HEAD.finditer(text) if not head["nodes"]]
     titles = [head["OSU"] for head in heads if head["OSU"]]
     if titles and len(titles) == len(heads) and all(re.match(r"MPI-[A-Z]{3}", title) for title in titles):

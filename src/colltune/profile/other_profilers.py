@@ -12,7 +12,7 @@ from math import isfinite
 
 from colltune.core.errors import InputError
 from colltune.core.scenario import COLLECTIVES
-from colltune.machine.file_formats import Format
+from colltune.machine.file_formats import PROFILE_BEGINS, Format
 from colltune.profile.application_profile import BLOCKING, Calls, Communicator, Profile
 
 _INSIDE = r"[^>]{0,400}?"  # a tag that is cut off costs little
@@ -26,7 +26,6 @@ _ENTRY = re.compile(
 _SECTION = re.compile(r"^@--- (.+?) -*$", re.MULTILINE)
 _RANGE = r"\s+(\d{1,18}) - +(\d{1,18})"
 _SHARE = re.compile(rf"(\w+)\s+([^\s]{{1,40}}){_RANGE}{_RANGE}\s*")
-_BEGINS = {Format.IPM: re.compile(r"<ipm_job_profile\b"), Format.MPIP: re.compile(r"^@ mpiP\b", re.MULTILINE)}
 _UNSIZED = ("reduce_scatter", "exscan")  # and kin: mpiP does not say their sizes
 
 
@@ -35,7 +34,7 @@ def parse_other_profile(text: str, tool: Format) -> Profile:
 
     Raises InputError if it holds no sizes of calls, or not one whole run.
     """
-    begins = [match.start() for match in _BEGINS[tool].finditer(text)]
+    begins = [match.start() for match in PROFILE_BEGINS[tool].finditer(text)]
     if len(begins) > 1:
         raise InputError(f"this is {tool} about {len(begins)} runs", "Give a file for each run")
     return _ipm(text) if tool is Format.IPM else _mpip(text[begins[0] :])

@@ -12,6 +12,7 @@ from itertools import pairwise
 from colltune.catalog.read import read_toml
 from colltune.emit.lint.check import Check, FindingsOfFile, in_order, shown
 from colltune.emit.openmpi.reader import COLLECTIVE_COUNT, INT, NUMBER, ReadError, c_value, wrong_counts
+from colltune.machine.file_formats import HAN_COMPONENTS
 
 _HAN = read_toml("next_formats")["han"]
 _NAMES, LEVELS = tuple(_HAN["collectives"].split()), tuple(_HAN["levels"].split())
@@ -124,7 +125,7 @@ class _Reader(FindingsOfFile):
         lines = []
         for number, line in enumerate(self._text.split("\n"), 1):
             if words := line.partition("#")[0].split():
-                is_rule = len(words) > 1 and words[0].isdecimal() and words[1] in _HAN["components"].split()
+                is_rule = len(words) > 1 and words[0].isdecimal() and words[1] in HAN_COMPONENTS
                 lines.append((number, [int(w) if w.isdecimal() and len(w) < 19 else -1 for w in words], is_rule))
         if wrong := wrong_counts(lines, 3):
             whats = ("collectives", "levels", "rank counts", "message sizes")
@@ -147,7 +148,7 @@ class _Reader(FindingsOfFile):
         if size < 0 or (first and size > 1):
             raise ReadError(self.found("first-size" if size > 0 else "negative", line, value=size))
         component = self._word("a component")
-        known = _HAN["components"].split()[: None if self._later else -1]
+        known = HAN_COMPONENTS[: None if self._later else -1]
         if component not in known:
             blank = "; write a blank before @" if "@" in component else ""
             known_text = ", ".join(known) + blank
