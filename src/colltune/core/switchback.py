@@ -89,6 +89,11 @@ class Interval:
         ends = (None if one is None else by(one) for one in (self.low, self.high))
         return Interval(by(self.estimate), *ends)
 
+    def bounds_text(self, form: Callable[[float], str] = "{:.2f}".format) -> str:
+        """``1.05 to 1.37``, or ``less to 1.37`` where nothing bounds it below."""
+        low = "less" if self.low is None else form(self.low)
+        return f"{low} to {'more' if self.high is None else form(self.high)}"
+
     def excludes(self, value: float) -> bool:
         """Whether it is surely above ``value``, or surely below."""
         return (self.low is not None and self.low > value) or (self.high is not None and self.high < value)

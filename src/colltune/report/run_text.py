@@ -37,5 +37,4 @@ def ratio_text(interval: Interval) -> str:
     """``1.20 (1.05 to 1.37)``; "not known" where there were too few pairs for bounds."""
     if interval.low is None and interval.high is None:
         return "not known"
-    low = "less" if interval.low is None else f"{interval.low:.2f}"
-    return f"{interval.estimate:.2f} ({low} to {'more' if interval.high is None else f'{interval.high:.2f}'})"
+    return f"{interval.estimate:.2f} ({interval.bounds_text()})"

@@ -7,6 +7,7 @@ from colltune.core.switchback import Interval
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_count, format_duration, format_size
 from colltune.prove.in_run.whole_runs import speed_text, withdrawn_text
+from colltune.report.run_text import ratio_text
 from colltune.session.application_gain import ApplicationGain, CallTimes, CellGain, total_saved
 
 _WIDTH = 220  # of the page, whose lines are long: a row for each kind of call
@@ -23,7 +24,7 @@ def gain_line(gain: ApplicationGain) -> str:
         return f"this run took {format_duration(gain.elapsed_s)}{few}: too few to compare tuned and default blocks"
     untuned, text = gain.untuned_s, f"this run took {format_duration(gain.elapsed_s)}; "
     of_runs = f"over {gain.runs} runs" if gain.runs > 1 else "of this run alone; runs differ by more"
-    interval = f" (95% interval {_between(untuned, _time)}, {of_runs})"
+    interval = f" (95% interval {untuned.bounds_text(_time)}, {of_runs})"
     if gain.is_sure:
         cost_s = gain.experiment_s
         text += f"without the tuning it would have taken about {_time(untuned.estimate)}{interval}"
@@ -51,7 +52,7 @@ def _saved_text(saved: Interval) -> str:
     if cost:
         low, high = (None if one is None else -one for one in (saved.high, saved.low))
         saved = Interval(-saved.estimate, low, high)
-    return f"{'cost' if cost else 'saved'} {format_duration(saved.estimate)} ({_between(saved, format_duration)})"
+    return f"{'cost' if cost else 'saved'} {format_duration(saved.estimate)} ({saved.bounds_text(format_duration)})"
 
 
 def run_text(number: int, gain: ApplicationGain, changes: str) -> str:
@@ -109,8 +110,8 @@ def gain_page(gain: ApplicationGain, width: int = _WIDTH) -> list[str]:
             str(cell.choice),
             str(cell.tuned_calls),
             str(cell.pairs),
-            _ratio(cell.faster_in_calls),
-            _ratio(cell.faster),
+            ratio_text(cell.faster_in_calls),
+            ratio_text(cell.faster),
             _both(cell, lambda times: times.call_s),
             _both(cell, lambda times: times.waiting_s),
             _both(cell, lambda times: times.between_s),
@@ -140,19 +141,8 @@ def _sizes(cell: CellGain) -> str:
     return least if least == most else f"{least} to {most}"
 
 
-def _ratio(interval: Interval) -> str:
-    if (interval.low, interval.high) == (None, None):
-        return "not known"
-    return f"{interval.estimate:.2f} ({_between(interval, lambda one: f'{one:.2f}')})"
-
-
 def _both(cell: CellGain, of: Callable[[CallTimes], float]) -> str:
     return f"{of(cell.by_default) * 1e6:.1f} -> {of(cell.tuned) * 1e6:.1f}"
-
-
-def _between(interval: Interval, form: Callable[[float], str]) -> str:
-    low = "less" if interval.low is None else form(interval.low)
-    return f"{low} to {'more' if interval.high is None else form(interval.high)}"
 
 
 def _time(time_s: float) -> str:

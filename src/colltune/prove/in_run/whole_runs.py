@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from colltune.core.errors import LaunchError
+from colltune.core.switchback import Interval
 from colltune.prove.compare.verdict import PRACTICAL, PointVerdict, ratio_interval, verdict_of
 
 Side = frozenset[str]
@@ -51,8 +52,7 @@ def speed_text(name: str, faster: tuple[float, float | None, float | None], how:
         return f"{name} is neither surely faster nor surely slower: too little was measured for a {how}"
     slower, sure = high is not None and high < 1.0, low is not None and low > 1.0
     word = "slower" if slower else "faster" if sure else "neither surely faster nor surely slower"
-    bounds = f"{'less' if low is None else f'{low:.2f}'} to {'more' if high is None else f'{high:.2f}'}"
-    return f"{name} is {word}: {ratio:.2f} times as fast ({bounds}, {how})"
+    return f"{name} is {word}: {ratio:.2f} times as fast ({Interval(*faster).bounds_text()}, {how})"
 
 
 def withdrawn_text(names: Iterable[str]) -> str:
