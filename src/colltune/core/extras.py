@@ -31,7 +31,7 @@ _STUDY = "colltune-study"
 
 def has_study() -> bool:
     """Whether colltune-study is installed, and of this release."""
-    return _release(_study_version()) == _release(__version__)
+    return _fits(_study_version())
 
 
 def study(part: str) -> Any:
@@ -45,7 +45,7 @@ def study(part: str) -> Any:
     installed = _study_version()
     if not installed:
         raise InputError(f"this needs {_STUDY}, which is not installed", how)
-    if not has_study():
+    if not _fits(installed):
         raise InputError(f"{_STUDY} {installed} does not fit colltune {__version__}", how)
     try:
         (entry,) = distribution(_STUDY).entry_points.select(group="colltune.study", name=part)
@@ -65,6 +65,7 @@ def _study_version() -> str:
         return ""
 
 
-def _release(version: str) -> str:
-    """``version`` without what marks a state between two releases."""
-    return version.partition(".dev")[0].partition("+")[0]
+def _fits(version: str) -> bool:
+    """Whether ``version`` is of this release, but for what marks a state between two releases."""
+    installed, ours = (text.partition(".dev")[0].partition("+")[0] for text in (version, __version__))
+    return installed == ours

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from colltune.core.errors import InputError, on_os_error
+from colltune.machine.preload import PRELOAD
 from colltune.machine.process import run_launch
 
 # Directories under native/ that the core of libcolltune.so is made of, beside COMMON; and that which is preloaded.
@@ -141,7 +142,7 @@ def build_library(mpicc: str | Path, cache: Path | None = None) -> Path:
 def _answer(probe: Path) -> tuple[str, list[str]]:
     """The name of this MPI's library, and of the functions that it has not."""
     # What the user preloads would answer in the place of the MPI.
-    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    environment = {name: value for name, value in os.environ.items() if name != PRELOAD}
     try:
         done = run_launch([str(probe)], environment, 60.0)
         done.check_returncode()
