@@ -228,6 +228,27 @@ def test_a_hangup_that_nohup_ignores_stays_ignored() -> None:
             signal.signal(one, handler)
 
 
+def test_a_handler_that_a_preloaded_library_set_before_python_began_costs_no_command_its_end(tmp_path: Path) -> None:
+    """As UCX sets one, for SIGHUP; Python knows it only as None."""
+    source, library = tmp_path / "handler.c", tmp_path / "handler.so"
+    source.write_text(
+        "#include <signal.h>\nstatic void heard(int number) { (void)number; }\n"
+        "__attribute__((constructor)) static void set(void) { signal(SIGHUP, heard); }\n"
+    )
+    subprocess.run(["cc", "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
+    script = (
+        "import os, signal\n"
+        "from colltune.cli.stopping import ended_by_signals\n"
+        "from colltune.session.application.run_child import run_child\n"
+        "assert signal.getsignal(signal.SIGHUP) is None\n"
+        "print('child', run_child(['sh', '-c', 'exit 3'], os.environ))\n"
+        "with ended_by_signals():\n    print('command')\n"
+    )
+    environment = {**os.environ, "LD_PRELOAD": str(library)}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "child 3\ncommand\n"), done.stderr
+
+
 def test_no_argument_of_a_command_is_stored_unless_it_is_asked_for() -> None:
     words = ["/home/me/bin/app", "--password", "secret of mine"]
     assert command_text(words, {}) == "app"

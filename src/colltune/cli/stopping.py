@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
 
-from colltune.core.stop import StopRequest
+from colltune.core.stop import StopRequest, put_back
 from colltune.machine.command_lines import colltune_command
 
 # Of a scheduler whose time for a job is over, of Ctrl-C, and of a terminal that is closed.
@@ -30,9 +30,7 @@ def ended_by_signals() -> Iterator[None]:
         yield
     finally:
         signal.alarm(0)
-        for number, handler in before.items():
-            if handler is not None:  # of code in C, which Python cannot put back
-                signal.signal(number, handler)
+        put_back(before)
 
 
 def heed_scheduler(stop: StopRequest) -> None:

@@ -1,7 +1,9 @@
 """A request to stop, which may come at any moment: it interrupts work that may be interrupted, and is never lost."""
 
-from collections.abc import Iterator
+import signal
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 
 class StopRequestedError(Exception):
@@ -42,3 +44,10 @@ class StopRequest:
             raise
         finally:
             self._cutting = False
+
+
+def put_back(handlers: Mapping[signal.Signals, Any]) -> None:
+    """Handlers of signals as `signal.getsignal` gave them. None, of code in C, cannot be put back: ours stays."""
+    for number, handler in handlers.items():
+        if handler is not None:
+            signal.signal(number, handler)

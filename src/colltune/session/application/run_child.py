@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Any
 
 from colltune.core.errors import on_os_error
+from colltune.core.stop import put_back
 from colltune.emit.live_rules import LIVE_VARIABLE
 from colltune.prove.in_run.counting import Counting
 from colltune.prove.in_run.matched_calls import RuleEffect
@@ -107,8 +108,7 @@ def run_child(command: Sequence[str], environment: Mapping[str, str], summary: S
             pump.join()
         return code if code >= 0 else 128 - code
     finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+        put_back(handlers)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
