@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from live_jobs import ON_EITHER, live
@@ -35,3 +36,13 @@ def broadcasts(made: Measured, calls: int, code: int = 0) -> Sequence[str]:
     mpi = made.mpi.bench.installation
     more = ["--oversubscribe", "--bind-to", "none"] if mpi.library is Library.OPENMPI else []
     return [str(mpi.mpiexec), *more, "-n", "2", str(made.program), str(calls), str(BYTES), str(code)]
+
+
+def fits(text: str, gain: Mapping[str, Any]) -> bool:
+    """Whether ``text`` says how long the run would have taken where the interval has no 0, and elsewhere that it does
+    not tell."""
+    saved = gain["saved_s"]
+    sure = (saved["low"] or 0.0) > 0.0 or (saved["high"] or 0.0) < 0.0
+    return ("without the tuning it would have taken about" in text) == sure and (
+        "does not tell whether it would have taken longer without the tuning" in text
+    ) != sure
