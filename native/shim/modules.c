@@ -16,14 +16,6 @@ static const ct_module *const CT__ALL[CT_MODULES] = {
 static const ct_module *ct__active[CT_MODULES];
 static int ct__count;
 
-bool ct_modules_wanted(void)
-{
-    for (int i = 0; i < CT_MODULES; i++)
-        if (CT__ALL[i] != NULL && getenv(CT__ALL[i]->variable) != NULL)
-            return true;
-    return false;
-}
-
 void ct_modules_start(void)
 {
     ct_depth++;

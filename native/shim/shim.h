@@ -156,8 +156,6 @@ void ct_errors_release(MPI_Errhandler handler); /* one that MPI_Comm_get_errhand
 void ct_wrap_collectives(ct_mpi *mpi);
 /* Puts a wrapper there. */
 void ct_wrap(ct_mpi *mpi, int at, ct_function_of_mpi *wrapper);
-/* Whether any module's variable is set. */
-bool ct_modules_wanted(void);
 void ct_modules_start(void);
 void ct_modules_stop(void);
 /* `before` and `carry_out` of all modules: whether one has made the call, then `*code` is its result. */

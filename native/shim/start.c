@@ -54,7 +54,7 @@ static bool ct__announced;
 
 static void ct__announce(void)
 {
-    ct__announced = !ct_ready && ct_modules_wanted();
+    ct__announced = !ct_ready; /* the core is opened only where a module is wanted (entry/core.c) */
     if (ct__announced)
         ct_attendance_announce();
 }
