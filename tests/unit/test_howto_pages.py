@@ -110,7 +110,7 @@ def test_a_command_of_three_files_works_is_listed_and_stands_in_the_manual(tmp_p
     (package / "cli" / "shapes.py").write_text(module, encoding="utf-8")
     app = package / "cli" / "app.py"
     listed = app.read_text(encoding="utf-8").replace(
-        '        "lint": Entry(', f'        {line.strip()}\n        "lint": Entry('
+        '        "lint": CommandEntry(', f'        {line.strip()}\n        "lint": CommandEntry('
     )
     app.write_text(listed, encoding="utf-8")
 
