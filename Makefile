@@ -40,10 +40,12 @@ demo: $(DEMO)/.ready $(if $(filter openmpi,$(MPI)),$(OMPI)/.ready) ## a recorded
 WORKERS ?= $(shell env -u OMP_NUM_THREADS nproc)
 PYTEST  := $(BIN)/python -m pytest
 BESIDE  := --numprocesses $(WORKERS) --dist worksteal
+# Rooms of tests without an MPI; what few of them lie in tests/mpi are of the slice.
+NO_MPI  := tests/unit tests/contract tests/simulated
 
 test: $(BIN)/.ready $(OMPI)/.ready ## all that runs no MPI, and a slice of what does: minutes
 	$(BIN)/lint-imports --no-cache
-	$(PYTEST) $(BESIDE) -m "not mpi and not slow"
+	$(PYTEST) $(NO_MPI) $(BESIDE) -m "not mpi and not slow"
 	$(PYTEST) tests/mpi --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder -m "slice and not slow"
 
 test-mpi: $(BIN)/.ready $(OMPI)/.ready ## all tests on a real MPI that end in minutes

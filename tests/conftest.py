@@ -18,6 +18,9 @@ from colltune.mpi.detect import find_mpi
 from colltune.mpi.installation import Installation, Library
 from leftovers import MARK, Session
 
+# Tests start a thousand interpreters: what the first of them compiles, the others read.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 # For what was asked to end to be gone.
 _PATIENCE_S = 60.0
 # No test depends on how fast time passes.
