@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from jobs import AS_ROOT
 
+from colltune.cli.profile_show import print_profile
 from colltune.core.heap import KEEPING
 from colltune.machine.compile import build_library
 from colltune.mpi.installation import Installation
@@ -227,6 +228,40 @@ def test_a_job_that_is_aborted_leaves_what_there_is(kit: Kit, tmp_path: Path, en
     assert 1 <= profile.reporting <= 4
     allreduce = only(profile, "allreduce")
     assert allreduce.rank_calls == 8 * profile.reporting
+
+
+def test_calls_with_a_spawned_rank_are_whole_numbers(
+    kit: Kit, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, profile = kit.profile([compiled(kit, tmp_path, kit.mpicc, "lost_ranks.c"), "spawn"], tmp_path, ranks=2)
+    assert (code, profile.ended, profile.reporting) == (0, "", 2)
+    calls = {(one.communicator.size, one.communicator.remote_size): one.calls for one in profile.calls if one.own_bytes}
+    assert calls == {(2, 0): 20, (2, 1): 10, (3, 0): 10}
+    print_profile(profile, tmp_path / "app.json", brief=False)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Communicators of 3 ranks: the calls of this job's ranks alone. Processes that it spawned" in shown
+
+
+@pytest.mark.parametrize("end", ["kill", "_exit 0", "_exit 3"])
+def test_ranks_that_leave_no_profile_are_the_reason_that_is_given(
+    mpi: Installation, openmpi: Installation, tmp_path: Path, end: str
+) -> None:
+    """MPICH's launcher kills what is left of a job by SIGKILL: no rank leaves a profile. Open MPI's asks first."""
+    for installation in (mpi, openmpi):
+        kit = Kit(str(installation.mpicc), str(installation.mpiexec), None, installation is openmpi)
+        command = [sys.executable, "-m", "colltune", "profile", "--", kit.mpiexec, *(["--oversubscribe"] * kit.openmpi)]
+        command += ["-n", "4", compiled(kit, tmp_path, kit.mpicc, "lost_ranks.c"), *end.split()]
+        environment = {**kit.environment(), "PYTHONPATH": os.pathsep.join(sys.path)}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+        assert done.returncode, done.stdout
+        if not (tmp_path / "app.json").is_file():
+            assert "a signal other than SIGKILL; after _exit there is none" in done.stderr
+            continue
+        profile = load_profile(tmp_path / "app.json")
+        assert profile.ended
+        assert 1 <= profile.reporting < 4
+        assert only(profile, "allreduce").calls == 10
+        assert f"These are the calls of {profile.reporting} of 4 ranks." in " ".join(done.stdout.split())
 
 
 def test_the_command_writes_shows_and_draws(mpi: Installation, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.learn.stakes import Stakes, gains_of
-from colltune.profile.application_profile import Communicator, Profile, calls_per_second, side_by_side, stakes
+from colltune.profile.application_profile import Calls, Communicator, Profile, calls_per_second, side_by_side, stakes
 from colltune.profile.benefit import benefit_of
 from colltune.profile.nonblocking import tunable_by_name
 from colltune.profile.parts import part_files, read_parts
@@ -94,7 +94,22 @@ def test_parts_of_single_ranks_add_up(tmp_path: Path) -> None:
         write(tmp_path / f"app.json.{rank}", _JOB.format("one", 1), "ended MPI_Abort", call)
     profile = load_profile(tmp_path / "app.json")
     assert (profile.reporting, profile.ranks, profile.ended, profile.lost_calls) == (2, 4, "MPI_Abort", 2)
-    assert profile.calls[0].rank_calls == 20
+    assert (profile.calls[0].rank_calls, profile.calls[0].members) == (20, 0)
+
+
+def test_calls_are_those_of_the_ranks_that_left_a_profile(tmp_path: Path) -> None:
+    for rank in (0, 1, 3):
+        call = _CALL.format(where=_WHERE, function="bcast", calls=10, time_ns=10, sum=10240)
+        write(tmp_path / f"app.json.{rank}", _JOB.format("one", 0), f"communicators {_WHERE} count=1", call)
+    profile = load_profile(tmp_path / "app.json")
+    assert (profile.calls[0].calls, profile.communicators) == (10, ((Communicator(4, 2, 2), 1.0),))
+    assert profile.ended == "what left no profile"
+
+
+@pytest.mark.parametrize(("size", "remote", "noted"), [(2, 3, 2), (3, 3, 6)])
+def test_calls_of_an_intercommunicator_are_those_of_its_groups(size: int, remote: int, noted: int) -> None:
+    where = Communicator(size, 0, 0, remote_size=remote)
+    assert Calls(where, "bcast", "blocking", "", 7 * noted, 0, 1.0, 8, 8.0, 8).calls == 7
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"kind": "colltune-profile", "schema": 99}', "nonsense"])

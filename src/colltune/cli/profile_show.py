@@ -20,7 +20,7 @@ _BRIEF = 8
 def print_profile(profile: Profile, path: Path, *, brief: bool) -> None:
     """The calls by time with a bar each (own time full, waiting light), and whether tuning can pay."""
     console = make_console()
-    ended = f", ended by {profile.ended}: {profile.reporting} ranks left their part" if profile.ended else ""
+    ended = f", ended by {profile.ended}" if profile.ended else ""
     console.print(
         f"{format_count(profile.ranks, 'rank')} on {format_count(profile.nodes, 'node')}, "
         f"{format_duration(profile.elapsed_s)}{ended}; {profile.collective_s / max(profile.core_s, 1e-12):.1%} "
@@ -32,6 +32,18 @@ def print_profile(profile: Profile, path: Path, *, brief: bool) -> None:
         console.print(_table(profile, rows[: _BRIEF if brief else len(rows)]))
     if brief and len(rows) > _BRIEF:
         console.print(f"and {len(rows) - _BRIEF} more: {colltune_command('profile', 'show', path)}", markup=False)
+    if profile.reporting < profile.ranks:
+        console.print(
+            f"These are the calls of {profile.reporting} of {profile.ranks} ranks. A rank leaves none after SIGKILL or"
+            f" _exit, and where its node does not share the directory {path.absolute().parent}.",
+            markup=False,
+        )
+    elif sizes := sorted({one.communicator.size for one in rows if one.members}):
+        console.print(
+            f"Communicators of {', '.join(map(str, sizes))} ranks: the calls of this job's ranks alone. Processes that"
+            " it spawned, or was joined with, are not recorded.",
+            markup=False,
+        )
     if profile.lost_calls:
         console.print(
             f"{profile.lost_calls} calls of kinds that the table had no room for, or of unknown ranks, are not in it."
@@ -70,7 +82,7 @@ def _table(profile: Profile, rows: Sequence[Calls]) -> TextTable:
             _name(one),
             str(one.communicator),
             _size(one),
-            f"{one.calls:.6g}" if one.rank_calls else "-",
+            f"{max(1, round(one.calls)):.6g}" if one.rank_calls else "-",
             f"{one.own_bytes / max(profile.reporting, 1):.3g}" if one.rank_calls else "-",
             format_duration(one.time_s / one.rank_calls) if one.rank_calls else "-",
             f"{one.time_s / max(profile.core_s, 1e-12):.1%}",

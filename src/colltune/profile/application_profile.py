@@ -31,6 +31,11 @@ class Communicator:
             raise ValueError(f"there is no communicator of {self.size} ranks on {self.nodes} nodes")
 
     @property
+    def noting(self) -> int:
+        """How many ranks note a call under this form: both groups of an intercommunicator where they are as large."""
+        return self.size * (2 if self.size == self.remote_size else 1)
+
+    @property
     def shape(self) -> tuple[int, int]:
         """Nodes and ranks per node; of ranks that are spread unevenly, the nearest even ones."""
         return self.nodes, self.ppn if self.even else max(1, round(self.size / self.nodes))
@@ -76,7 +81,8 @@ class Calls:
     ``own_bytes`` (what each rank brings to a call), ``time_s``. ``waiting_s`` is the estimated part of ``time_s``
     that was spent waiting for the last rank to arrive, from ``samples`` calls (of one rank each); None where nothing
     was sampled. ``faults``: page faults in a call on a rank, the mean over a sample; first touches are left out.
-    ``gaps``: the calls of MPI_Alltoallv and MPI_Alltoallw whose data have gaps.
+    ``gaps``: the calls of MPI_Alltoallv and MPI_Alltoallw whose data have gaps. ``members``: of how many ranks of the
+    communicator these are, where not all left a profile (the mean); 0 for all.
     """
 
     communicator: Communicator
@@ -98,11 +104,12 @@ class Calls:
     root_repeated: int = 0
     blocks: CountsPerRank | None = None
     faults: float = 0.0
+    members: float = 0.0
 
     @property
     def calls(self) -> float:
         """Calls of the communicator as a whole; a fraction where ranks fall into different bins."""
-        return self.rank_calls / (self.communicator.size + self.communicator.remote_size)
+        return self.rank_calls / (self.members or self.communicator.noting)
 
     @property
     def own_time_s(self) -> float:

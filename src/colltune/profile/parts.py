@@ -37,7 +37,8 @@ def read_parts(files: Iterable[Path]) -> Profile:
     if not parts:
         raise InputError(
             "the program left no profile",
-            "It must be an MPI program, linked with the shared library of its launcher's MPI, and call MPI_Init",
+            "It must be an MPI program, linked with the shared library of its launcher's MPI, that calls MPI_Init and"
+            " ends by MPI_Finalize, MPI_Abort or a signal other than SIGKILL; after _exit there is none",
         )
     rows: defaultdict[_Key, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
     seen: defaultdict[Communicator, int] = defaultdict(int)
@@ -61,20 +62,32 @@ def read_parts(files: Iterable[Path]) -> Profile:
 def _joined(
     parts: Sequence[_Part], rows: Mapping[_Key, defaultdict[str, int]], seen: Mapping[Communicator, int]
 ) -> Profile:
-    merged = parts[0].job["ranks_seen"] == "all"
+    ranks = int(parts[0].job["ranks"])
+    reporting = ranks if parts[0].job["ranks_seen"] == "all" else len(parts)
+    unseen = "" if reporting == ranks else "what left no profile"
+    there = {where: _there(where, count) for where, count in seen.items()}
     return Profile(
-        calls=tuple(_calls(key, row) for key, row in sorted(rows.items())),
-        communicators=tuple((one, count / max(one.size + one.remote_size, 1)) for one, count in sorted(seen.items())),
-        ranks=int(parts[0].job["ranks"]),
+        calls=tuple(_calls(key, row, there.get(key[0], (0, 0.0))[1]) for key, row in sorted(rows.items())),
+        communicators=tuple((where, float(number)) for where, (number, _) in sorted(there.items())),
+        ranks=ranks,
         nodes=int(parts[0].job["nodes"]),
         elapsed_s=max(int(part.job["elapsed_ns"]) for part in parts) * 1e-9,
-        reporting=int(parts[0].job["ranks"]) if merged else len(parts),
-        ended="; ".join(sorted({part.ended for part in parts if part.ended})),
+        reporting=reporting,
+        ended="; ".join(sorted({part.ended for part in parts if part.ended})) or unseen,
         lost_calls=sum(int(part.job["lost_calls"]) for part in parts),
         lost_samples=sum(int(part.job["lost_stamps"]) for part in parts),
         clock_error_s=max(int(part.job["clock_error_ns"]) for part in parts) * 1e-9,
         threads_multiple=parts[0].job["threads_multiple"] == "1",
     )
+
+
+def _there(where: Communicator, count: int) -> tuple[int, float]:
+    """How many communicators of a form there were, and how many ranks of each left a profile; 0 for all.
+
+    ``count``: of how many communicators each rank noted that it is in one, over all ranks.
+    """
+    number = -(-count // where.noting)
+    return number, count / number if count % where.noting else 0.0
 
 
 def _read(path: Path) -> _Part:
@@ -121,7 +134,7 @@ def _add(row: defaultdict[str, int], fields: dict[str, str]) -> None:
             row[name] += value
 
 
-def _calls(key: _Key, row: defaultdict[str, int]) -> Calls:
+def _calls(key: _Key, row: defaultdict[str, int], members: float) -> Calls:
     communicator, function, form, op, _bin = key
     blocks = CountsPerRank(
         row["blocks"], row["empty_blocks"], row["block_bytes"], row["self_bytes"], row["largest_bytes"],
@@ -148,5 +161,6 @@ def _calls(key: _Key, row: defaultdict[str, int]) -> Calls:
         root_zero=row["root_zero"],
         root_repeated=row["root_repeated"],
         blocks=blocks if row["blocks"] else None,
+        members=members,
         faults=round(row["faults"] / row["fault_calls"], 2) if row["fault_calls"] else 0.0,
     )
