@@ -25,9 +25,12 @@ def why_not() -> str | None:
 
 
 @contextmanager
-def slurm_cluster(directory: Path, nodes: int, cores: int) -> Iterator[Mapping[str, str]]:
-    """Starts ``nodes`` nodes of ``cores`` cores; gives the variables that Slurm's commands need to find it."""
-    configuration = _configure(directory, nodes, cores)
+def slurm_cluster(directory: Path, nodes: int, cores: int, topology: str = "") -> Iterator[Mapping[str, str]]:
+    """Starts ``nodes`` nodes of ``cores`` cores; gives the variables that Slurm's commands need to find it.
+
+    ``topology``: the text of a topology.conf beside slurm.conf.
+    """
+    configuration = _configure(directory, nodes, cores, topology)
     environment = {**os.environ, "SLURM_CONF": str(configuration), "PATH": f"{os.environ['PATH']}:{_SYSTEM}"}
     key = directory / "munge.key"
     key.write_bytes(os.urandom(1024))
@@ -54,7 +57,7 @@ def slurm_cluster(directory: Path, nodes: int, cores: int) -> Iterator[Mapping[s
         yield environment
 
 
-def _configure(directory: Path, nodes: int, cores: int) -> Path:
+def _configure(directory: Path, nodes: int, cores: int, topology: str) -> Path:
     for name in ("state", *(f"spool/n{node}" for node in range(1, nodes + 1))):
         (directory / name).mkdir(parents=True)
     host = socket.gethostname().partition(".")[0]
@@ -84,6 +87,9 @@ def _configure(directory: Path, nodes: int, cores: int) -> Path:
         ),
         "PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP",
     ]
+    if topology:
+        lines.append("TopologyPlugin=topology/tree")
+        (directory / "topology.conf").write_text(topology)
     (directory / "slurm.conf").write_text("\n".join(lines) + "\n")
     return directory / "slurm.conf"
 

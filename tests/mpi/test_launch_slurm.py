@@ -1,4 +1,4 @@
-"""Inside a real Slurm allocation: the job is found, and Hydra and srun start ranks where they should."""
+"""Inside a real Slurm allocation: job and topology are found, and Hydra and srun start ranks where they should."""
 
 import json
 import subprocess
@@ -15,16 +15,24 @@ pytestmark = [pytest.mark.mpi, pytest.mark.skipif(why_not() is not None, reason=
 
 PROGRAM = Path(__file__).parents[1] / "native" / "who_and_where.c"
 
+SWITCHES = "SwitchName=s0 Nodes=n1\nSwitchName=s1 Nodes=n2\nSwitchName=top Switches=s[0-1]\n"
+
 # What runs inside the allocation, as colltune itself would: it finds the job and starts the program on a part of it.
 INSIDE = """
     import json, os, subprocess, sys
     from colltune.mpi.detect import find_mpi
     from colltune.mpi.job import find_job
     from colltune.mpi.launch import LaunchRequest, launch
+    from colltune.schedule.found_topology import find_topology
 
     program, shapes, launchers = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3:]
     job = find_job(os.environ)
     print(json.dumps([job.scheduler, [[node.name, node.slots] for node in job.nodes]]))
+    site_file = os.path.join(os.path.dirname(os.environ["SLURM_CONF"]), "topology.conf")
+    lines = [find_topology(job.names, os.environ, slurm=True)[1]]
+    os.remove(site_file)  # as where only the controller has it
+    lines.append(find_topology(job.names, os.environ, slurm=True)[1])
+    print(json.dumps([line.replace(site_file, "topology.conf") for line in lines]))
     for launcher in launchers:
         installation = find_mpi(launcher, os.environ)
         for nodes, ppn in shapes:
@@ -39,7 +47,7 @@ def test_inside_an_allocation(mpi: Installation, tmp_path: Path) -> None:
     program = tmp_path / "program"
     subprocess.run([mpi.mpicc, PROGRAM, "-o", program], check=True)
     shapes = [(2, 2), (1, 2), (2, 1)]
-    with slurm_cluster(tmp_path / "slurm", nodes=2, cores=2) as environment:
+    with slurm_cluster(tmp_path / "slurm", nodes=2, cores=2, topology=SWITCHES) as environment:
         source = str(Path(__file__).parents[2] / "src")
         search = f"{mpi.mpiexec.parent}:{environment['PATH']}"
         run = subprocess.run(
@@ -53,8 +61,10 @@ def test_inside_an_allocation(mpi: Installation, tmp_path: Path) -> None:
             timeout=240,
             check=True,
         )
-    job, *answers = (json.loads(line) for line in run.stdout.splitlines())
+    job, topologies, *answers = (json.loads(line) for line in run.stdout.splitlines())
     assert job == ["slurm", [["n1", 2], ["n2", 2]]]
+    sources = ("topology.conf", "scontrol show topology")
+    assert topologies == [f"topology: {source} (2 parts, shared above them)" for source in sources]
     assert len(answers) == 2 * len(shapes)
     for (nodes, ppn), (code, printed, complaint) in zip(shapes * 2, answers, strict=True):
         expected = [

@@ -33,7 +33,8 @@ from colltune.mpi.host_files import write_host_file
 from colltune.mpi.installation import Installation
 from colltune.mpi.job import Job, Scheduler, find_job
 from colltune.mpi.launch import Command, LaunchRequest, launch
-from colltune.schedule.topology_files import load_topology, site_file
+from colltune.schedule.found_topology import find_topology
+from colltune.schedule.topology_files import load_topology
 from colltune.store.tuning import Tuning
 
 THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
@@ -79,6 +80,7 @@ class Workbench:
     beside: Mapping[tuple[int, int], int] = field(default_factory=dict)
     _settings: dict[tuple[str, Choice], Settings | None] = field(default_factory=dict)
     _legal: dict[Scenario, tuple[Choice, ...]] = field(default_factory=dict)
+    _topologies: dict[tuple[str, ...], Topology] = field(default_factory=dict)
 
     @property
     def catalogue(self) -> Catalogue:
@@ -184,17 +186,19 @@ class Workbench:
         return Program(command.argv, {**self.process_environment, **command.environment, **(variables or {})})
 
     def topology(self, named: str | None, note: Callable[[str], None]) -> Topology:
-        """Of the job's nodes. Raises InputError where the user ``named`` one that does not fit."""
+        """Of the job's nodes; ``note`` hears once where it is from.
+
+        Raises InputError where the user ``named`` one that does not fit.
+        """
         hosts = self.job.names[: self.nodes]
         if named is not None:
             return load_topology(named, hosts)
-        of_site = site_file(self.process_environment)
-        if self.job.scheduler is Scheduler.SLURM and len(hosts) > 1 and of_site is not None:
-            try:
-                return load_topology(str(of_site), hosts)
-            except InputError as error:
-                note(f"{error}; points are measured one at a time")
-        return Topology.serial(hosts)
+        if hosts not in self._topologies:
+            slurm = self.job.scheduler is Scheduler.SLURM
+            self._topologies[hosts], text = find_topology(hosts, self.process_environment, slurm=slurm)
+            if text:
+                note(text)
+        return self._topologies[hosts]
 
     def launch(self, seed: int, variables: Mapping[str, str] | None = None, *, on_event: Event = unheard) -> LiveSource:
         """A source of samples on a fresh launch, with ``variables`` set for every rank."""

@@ -1,6 +1,5 @@
 """Topologies from what a site has: Slurm's files, a scheme of host names, or a plain file."""
 
-import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -54,14 +53,6 @@ def shipped_schemes() -> tuple[str, ...]:
     """Names of the schemes that come with colltune."""
     files = resources.files("colltune.schedule").joinpath("schemes").iterdir()
     return tuple(sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml")))
-
-
-def site_file(environment: Mapping[str, str]) -> Path | None:
-    """Slurm's topology file of the site, if this node can read one."""
-    conf = environment.get("SLURM_CONF")
-    directory = Path(conf).parent if conf else Path("/etc/slurm")
-    found = (directory / name for name in ("topology.yaml", "topology.conf"))
-    return next((path for path in found if path.is_file() and os.access(path, os.R_OK)), None)
 
 
 def load_topology(source: str, hosts: Sequence[str]) -> Topology:
@@ -146,6 +137,22 @@ def parse_slurm_conf(text: str, source: str) -> Paths:
         if name is None or not values.keys() <= {"switches", "nodes", "linkspeed"}:
             raise InputError(f"{source}, line {number}: cannot read {content!r}", "See topology.conf(5)")
         switches.append((name, values.get("switches", ""), values.get("nodes", "")))
+    return _paths_of_switches(switches, source)
+
+
+def parse_slurm_topology(text: str, source: str) -> Paths:
+    """The same of what ``scontrol show topology`` prints; none where Slurm knows no switches. Raises InputError.
+
+    Slurm lists all hosts under a switch of switches too: only those of the lowest ones count. Blocks of blocks
+    (AggregatedBlock) are left out: the blocks in them are listed as well.
+    """
+    switches = []
+    for line in text.splitlines():
+        values = dict(re.findall(r"(\w+)=(\S+)", line))
+        name, children = values.get("SwitchName", values.get("BlockName")), values.get("Switches", "")
+        if name is not None:
+            nodes = "" if children else values.get("Nodes", "")
+            switches.append((name, children, "" if nodes == "(null)" else nodes))
     return _paths_of_switches(switches, source)
 
 

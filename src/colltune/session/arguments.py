@@ -86,7 +86,7 @@ class CampaignArguments(TypedDict, total=False):
         str | None,
         Said(
             "Which parts of the job may measure at once: a file, a scheme such as aurora, or serial."
-            " Default: Slurm's topology file, else serial."
+            " Default: what Slurm or the names of the hosts tell, else serial."
         ),
     ]
     prior: Annotated[
