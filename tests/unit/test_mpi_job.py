@@ -1,5 +1,6 @@
 """Which job this is, by recorded environments of each scheduler."""
 
+import gzip
 import os
 from pathlib import Path
 
@@ -70,7 +71,50 @@ def test_the_users_host_file_goes_before_the_scheduler(tmp_path: Path) -> None:
     assert find_job({}, host_file=path).nodes == nodes(("a", 4))
 
 
-@pytest.mark.parametrize("text", ["", "# nothing\n", "a:b\n", "a b c\n", "a:0\n", "a slots=\n", ":3\n"])
+@pytest.mark.parametrize(
+    ("text", "hosts"),
+    [
+        ("node[01-03,07]\n", "node01 node02 node03 node07"),
+        ("node[1-2]-ib[0-1]:4 # fast\r\n", "node1-ib0:4 node1-ib1:4 node2-ib0:4 node2-ib1:4"),
+        ("SLURM_JOB_NODELIST=n[1-2],login\n", "n1 n2 login"),
+        ("SLURM_NODELIST='n[1, 3]'\n", "n1 n3"),
+        ("a\nb\nn[1-2]\na\n", "a:2 b:1 n1:1 n2:1"),
+        ("\ufeffa slots=4 max-slots=8\r\nb slots = 2\r\n", "a:4 b:2"),
+        ("n[1-2] 8\nn1:2\n", "n1:10 n2:8"),
+        ("n[1-2],m\nn[3,5],k\n", "n1 n2 m n3 n5 k"),
+        ("10.0.0.1:2\n10.0.0.2 2\n", "10.0.0.1:2 10.0.0.2:2"),
+    ],
+)
+def test_hosts_are_read_as_schedulers_and_launchers_write_them(tmp_path: Path, text: str, hosts: str) -> None:
+    path = tmp_path / "hosts"
+    slots = tuple((name, int(count or 1)) for name, _, count in (host.partition(":") for host in hosts.split()))
+    for data in (text.encode(), text.encode("utf-16"), gzip.compress(text.encode())):
+        path.write_bytes(data)
+        assert find_job({"PBS_NODEFILE": str(path)}).nodes == nodes(*slots)
+    if ":" not in hosts:
+        assert find_job({}, host_file=path).nodes == nodes(*((name, CORES) for name, _ in slots))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a\nn[1-1000000000]\n", r"hosts, line 2: the host list 'n\[1-1000000000\]' names more than 1048576 hosts"),
+        ("a[1-1000][1-1000]\n" * 2, "hosts, line 2: more than 1048576 hosts up to here"),
+        ("a\nn[2-1]\n", "hosts, line 2: cannot read the host list 'n.2-1.': the range 2-1 runs backwards"),
+        ("a\nb\nc slots=0\nd\n", "hosts, line 3: cannot read 'c slots=0'"),
+        ("rank 0=node01 slot=0\nrank 1=node02 slot=0\n", "hosts is a rankfile of Open MPI, and no list of hosts"),
+        ("1\n7\n1\n2\n1\n0 6 0 0\n", "hosts is rules of Open MPI's coll/tuned, and no list of hosts"),
+        ("#!/bin/sh\nmpiexec -n 4 app\n", "hosts is a script, and no list of hosts"),
+        ("collective,nodes,ppn\nbcast,2,4\n", "hosts is a table, and no list of hosts"),
+    ],
+)
+def test_what_is_no_list_of_hosts_is_named_with_what_is_read(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "hosts").write_text(text)
+    with pytest.raises(InputError, match=rf"{message}\. Write a host or a list of hosts in each line, for example"):
+        find_job({}, host_file=tmp_path / "hosts")
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "a:b\n", "a b c\n", "a:0\n", "a slots=\n", ":3\n", "n[1-\n"])
 def test_a_bad_host_file_names_its_place(tmp_path: Path, text: str) -> None:
     path = tmp_path / "hosts"
     path.write_text(text)

@@ -7,7 +7,7 @@ from itertools import product
 from colltune.core.errors import InputError
 
 # More hosts than any machine has; a list that expands beyond is a mistake, and would fill the memory.
-_MOST_HOSTS = 1 << 20
+MOST_HOSTS = 1 << 20
 _PART = re.compile(r"([^\[\],\s]*)(?:\[([0-9,\-\s]*)\])?")
 _RANGE = re.compile(r"\s*([0-9]{1,18})\s*(?:-\s*([0-9]{1,18})\s*)?", re.ASCII)
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})([^0-9]*)", re.ASCII | re.DOTALL)
@@ -24,8 +24,8 @@ def expand_hostlist(text: str) -> list[str]:
     for item in _items(text):
         for host in _expand_item(item, text):
             hosts.append(host)
-            if len(hosts) > _MOST_HOSTS:
-                raise InputError(f"the host list {_shown(text)} names more than {_MOST_HOSTS} hosts")
+            if len(hosts) > MOST_HOSTS:
+                raise InputError(f"the host list {_shown(text)} names more than {MOST_HOSTS} hosts")
     return hosts
 
 
@@ -71,8 +71,8 @@ def parse_counts(text: str) -> list[int]:
         if match is None:
             raise InputError(f"cannot read the counts per node {_shown(text)}", "Slurm writes for example 2(x3),1")
         counts.extend([int(match.group(1))] * int(match.group(2) or 1))
-        if len(counts) > _MOST_HOSTS:
-            raise InputError(f"the counts per node {_shown(text)} are of more than {_MOST_HOSTS} hosts")
+        if len(counts) > MOST_HOSTS:
+            raise InputError(f"the counts per node {_shown(text)} are of more than {MOST_HOSTS} hosts")
     return counts
 
 
@@ -103,8 +103,8 @@ def _expand_item(item: str, text: str) -> Iterator[str]:
         if ranges is not None:
             parts.append(_numbers(ranges, text))
         total *= len(parts[-1])
-        if total > _MOST_HOSTS:
-            raise InputError(f"the host list {_shown(text)} names more than {_MOST_HOSTS} hosts")
+        if total > MOST_HOSTS:
+            raise InputError(f"the host list {_shown(text)} names more than {MOST_HOSTS} hosts")
         position = match.end()
     if not parts:
         raise _unreadable(text, "it has an empty item")
@@ -121,8 +121,8 @@ def _numbers(ranges: str, text: str) -> list[str]:
         count = int(last) - int(first) + 1
         if count < 1:
             raise _unreadable(text, f"the range {item.strip()} runs backwards")
-        if len(numbers) + count > _MOST_HOSTS:
-            raise InputError(f"the host list {_shown(text)} names more than {_MOST_HOSTS} hosts")
+        if len(numbers) + count > MOST_HOSTS:
+            raise InputError(f"the host list {_shown(text)} names more than {MOST_HOSTS} hosts")
         numbers.extend(str(number).zfill(len(first)) for number in range(int(first), int(last) + 1))
     return numbers
 

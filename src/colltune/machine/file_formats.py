@@ -89,7 +89,8 @@ _GPU = (
     "colltune tunes calls on host memory: give output of a run without -d, or without D D",
 )
 _SHAPES = {
-    r"<": "XML or HTML, and not IPM's", r"[\w.]+\s*=": "settings, NAME = VALUE in each line",
+    r"<": "XML or HTML, and not IPM's", r"rank\s+\d+\s*=": "a rankfile of Open MPI",
+    r"[\w.]+\s*=": "settings, NAME = VALUE in each line",
     r"colltune-(?:count|measure) ": "what a run with --measure left",
 }  # fmt: skip
 _SETTING = re.compile(r"\[\s*[A-Za-z_]\w*\s*=|UCC_\w+\s*[=:]|(?:TL|CL|EC|MC)_\w+\s*[=:]")
@@ -102,7 +103,14 @@ _JSON = {
     r'(?s).*?"\s*(?:collective|algorithm|composition)\s*=': Format.MPICH_TREES,
     r'(?s).*?"[a-z_]+\s*[<>=]=?[^"]*"\s*:|\s*\{\s*\}\s*\Z': Format.MPICH_TREES,
 }
-_HOST = re.compile(r"[\w.\[\],:-]+(?:\s+\d{1,6})?(?:\s+[\w-]+\s*=\s*\S+)*", re.ASCII)
+# A number alone is no host: rows of a table have those.
+_HOST = r"(?!\d+(?:\.\d+)?(?:[,\s]|$))(?:[\w.-]|\[[^\[\]]*\])+"
+# As launchers read their host files, and as Slurm lists hosts: what all readers of such a file take.
+HOST_LINE = re.compile(
+    rf"(?:SLURM_(?:JOB_)?NODELIST=)?(?P<quote>[\"']?)(?P<hosts>{_HOST}(?:,\s*{_HOST})*)(?P=quote)"
+    r"(?:(?::|\s+slots\s*=\s*|\s+)(?P<slots>[0-9]{1,6}))?(?:\s+[A-Za-z][\w-]*\s*=\s*\S+)*",
+    re.ASCII,
+)
 
 
 @dataclass(frozen=True)
@@ -149,7 +157,12 @@ def require_format(
 
 def log_text(data: bytes) -> str:
     """What programs printed, in the lines of the file. Raises ValueError for what cannot be uncompressed."""
-    return _without_labels(_decoded(_unpacked(data)))
+    return _without_labels(plain_text(data))
+
+
+def plain_text(data: bytes) -> str:
+    """The text of a file that people wrote. Raises ValueError for what cannot be uncompressed."""
+    return _decoded(_unpacked(data))
 
 
 def _without_labels(text: str) -> str:
@@ -206,16 +219,16 @@ def _of_log(text: str) -> tuple[Format | None, str, str] | None:
 
 
 def _of_lines(text: str, first: str) -> tuple[Format | None, str, str]:
-    if what := next((what for begin, what in _SHAPES.items() if re.match(begin, first)), ""):
-        return None, what, ""
-    lines = [line.strip() for line in text.split("\n", 1000)[:1000] if line.strip() and not line.startswith("#")]
+    lines = [host for line in text.split("\n", 1000)[:1000] if (host := line.partition("#")[0].strip())]
     if not lines:
         return None, "empty" if not text.strip() else "a file of comments alone", ""
+    if 2 * sum(HOST_LINE.fullmatch(line) is not None for line in lines) > len(lines) and "collective," not in first:
+        return Format.HOSTS, "", ""
+    if what := next((what for begin, what in _SHAPES.items() if re.match(begin, first)), ""):
+        return None, what, ""
     for mark, name in ((",", ""), (";", "semicolons"), ("\t", "tabs")):
         if mark in first and mark in lines[-1] and (len(lines) > 1 or "collective" in first):
             return (None, f"a table with {name} in place of commas", "") if name else (Format.TABLE, "", "")
-    if all(_HOST.fullmatch(line.partition("#")[0].strip()) for line in lines):
-        return Format.HOSTS, "", ""
     shown = first if first.isascii() and first.isprintable() else ascii(first)[1:-1]
     return None, f"of no format that colltune knows: it begins with {shown[:60]!r}", ""
 

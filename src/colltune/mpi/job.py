@@ -9,8 +9,11 @@ from enum import StrEnum
 from pathlib import Path
 
 from colltune.core.errors import InputError
-from colltune.core.hostlist import expand_hostlist, parse_counts
-from colltune.machine.files import read_text
+from colltune.core.hostlist import MOST_HOSTS, expand_hostlist, parse_counts
+from colltune.machine.file_formats import HOST_LINE, Format, plain_text, require_format
+from colltune.machine.files import read_file
+
+_HOST_FILE = "Write a host or a list of hosts in each line, for example node01, node01:8 or node[01-04]:8"
 
 
 class Scheduler(StrEnum):
@@ -77,35 +80,42 @@ def find_job(
 def parse_host_file(text: str, source: str, alone: int) -> tuple[Node, ...]:
     """Hosts of a host file, each with its slots, in the order of their first mention.
 
-    Understood are ``host``, ``host:8``, ``host slots=8`` and ``host 8``, and ``#`` comments. A host that is
-    repeated has as many slots as lines; where every host stands once and without a number, each has ``alone``.
-    ``source`` names the text in messages. Raises InputError for a line that cannot be read.
+    Understood are ``host``, ``host:8``, ``host slots=8`` and ``host 8``, where ``host`` may be a list as Slurm writes
+    it (``node[01-04,07]``, each with these slots), and ``#`` comments. A host that is repeated has as many slots as
+    lines; where every host stands once and without a number, each has ``alone``. ``source`` names the text in
+    messages. Raises InputError for a line that cannot be read, and for more than a million hosts.
     """
     slots: dict[str, int] = {}
-    numbered = False
+    numbered, count = False, 0
     for number, line in enumerate(text.splitlines(), start=1):
         entry = line.partition("#")[0].strip()
         if not entry:
             continue
-        match = re.fullmatch(
-            r"([^\s:=]+)(?:(?::|\s+slots\s*=\s*|\s+)([0-9]{1,6}))?(?:\s+\w+\s*=\s*\S+)*", entry, re.ASCII
-        )
-        if match is None or match.group(2) == "0":
-            raise InputError(f"{source}, line {number}: cannot read {entry!r}", "Write for example node01 or node01:8")
-        name, count = match.groups()
-        numbered = numbered or count is not None or name in slots
-        slots[name] = slots.get(name, 0) + int(count or 1)
+        match = HOST_LINE.fullmatch(entry)
+        if match is None or match["slots"] == "0":
+            raise InputError(f"{source}, line {number}: cannot read {entry[:60]!r}", _HOST_FILE)
+        try:
+            names = expand_hostlist(match["hosts"])
+        except InputError as error:
+            raise InputError(f"{source}, line {number}: {error.what}", _HOST_FILE) from error
+        count += len(names)
+        if count > MOST_HOSTS:
+            raise InputError(f"{source}, line {number}: more than {MOST_HOSTS} hosts up to here", _HOST_FILE)
+        for name in names:
+            numbered = numbered or match["slots"] is not None or name in slots
+            slots[name] = slots.get(name, 0) + int(match["slots"] or 1)
     if not slots:
-        raise InputError(f"{source} names no host", "Write one host per line, for example node01:8")
-    return tuple(Node(name, count if numbered else alone) for name, count in slots.items())
+        raise InputError(f"{source} names no host", _HOST_FILE)
+    return tuple(Node(name, each if numbered else alone) for name, each in slots.items())
 
 
 def _hosts_of_file(path: Path, alone: int) -> tuple[Node, ...]:
     try:
-        text = read_text(path, link=True)
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read the host file {path}: {error}", "Give a file with one host per line") from error
-    return parse_host_file(text, str(path), alone)
+        data = read_file(path, link=True)
+    except OSError as error:
+        raise InputError(f"cannot read the host file {path}: {error.strerror}", _HOST_FILE) from error
+    require_format(path, data, (Format.HOSTS,), "list of hosts", _HOST_FILE)
+    return parse_host_file(plain_text(data), str(path), alone)
 
 
 def _slurm_nodes(environment: Mapping[str, str]) -> tuple[Node, ...]:
