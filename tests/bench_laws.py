@@ -1,7 +1,5 @@
 """The laws of a bench, as a test class to inherit."""
 
-from __future__ import annotations
-
 import abc
 from itertools import islice
 

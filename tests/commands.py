@@ -3,8 +3,6 @@
 tests/unit/test_terminal.py starts each command once as a user does.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import io

@@ -1,7 +1,5 @@
 """What all tests share: an MPI where there is one, and a cache of compiled programs for the session."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

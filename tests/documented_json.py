@@ -1,7 +1,5 @@
 """Documents of `--json` held against docs/reference/json.md."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

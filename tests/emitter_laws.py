@@ -1,7 +1,5 @@
 """The laws of an emitter, as a test class to inherit."""
 
-from __future__ import annotations
-
 import abc
 import random
 from collections.abc import Iterator, Sequence

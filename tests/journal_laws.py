@@ -1,7 +1,5 @@
 """The laws of a journal, as a test class to inherit."""
 
-from __future__ import annotations
-
 import abc
 from collections.abc import Sequence
 from dataclasses import replace

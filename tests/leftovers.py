@@ -1,7 +1,5 @@
 """What a session of tests leaves behind: processes, in whatever session of their own, and network namespaces."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

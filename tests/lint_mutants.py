@@ -1,7 +1,5 @@
 """Changed copies of valid selection files, each by its seed, and whether lint and the library are of one mind."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass

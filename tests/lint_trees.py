@@ -1,7 +1,5 @@
 """A complete general file and a ch4 file with names that MPICH has, for any version."""
 
-from __future__ import annotations
-
 from functools import cache
 
 from colltune.catalog import NO_DEVICE, Catalogue, load

@@ -3,8 +3,6 @@
 ``Run``, as recorded: {"ranks", "nodes", "choices": {collective: choice}, "counted": {algorithm: calls}}.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The laws of a packer, as a test class to inherit."""
 
-from __future__ import annotations
-
 import abc
 import random
 from collections.abc import Sequence

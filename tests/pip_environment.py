@@ -1,7 +1,5 @@
 """An environment with packages that no extra of colltune needs, for the time of a test module."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import venv

@@ -1,7 +1,5 @@
 """The laws of a source of samples, as a test class to inherit."""
 
-from __future__ import annotations
-
 import abc
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Commands on a real terminal of 80 columns: what they write there, and whether anything of it is cut."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import pty

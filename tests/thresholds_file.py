@@ -1,7 +1,5 @@
 """What an exported file of thresholds says, read back."""
 
-from __future__ import annotations
-
 import re
 
 from colltune.emit.thresholds import MODELS

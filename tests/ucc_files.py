@@ -4,8 +4,6 @@ Asked on 4 ranks of one node (1.10-dev of 2026-08-20 with UCX 1.13.1): there the
 choice 12 or 16. `tests/mpi/test_ucc_real.py` asks a build again.
 """
 
-from __future__ import annotations
-
 RING = "UCC_TL_UCP_TUNE=allreduce:0-inf:@ring\n"
 RADIX = "UCC_TL_UCP_ALLREDUCE_KN_RADIX=2\n"
 OTHER = "UCC_TL_UCP_ALLREDUCE_SRA_KN_RADIX=2\n"

@@ -1,7 +1,5 @@
 """Every emitter keeps the laws of its contract."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

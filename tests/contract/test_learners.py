@@ -1,7 +1,5 @@
 """Every learner keeps the laws of its contract."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from colltune.core.model_answers import Prediction

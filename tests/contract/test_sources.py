@@ -1,7 +1,5 @@
 """Every source of samples keeps the laws of its contract."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Applications on a cluster of namespaces, under a tuning whose effect is known."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -38,7 +36,7 @@ class Site:
     ppn: int
 
     @classmethod
-    def open(cls, cluster: NamespaceCluster, mpi: Installation, place: Path, ppn: int) -> Site:
+    def open(cls, cluster: NamespaceCluster, mpi: Installation, place: Path, ppn: int) -> "Site":
         place.mkdir(parents=True, exist_ok=True)
         options = MachineOptions(mpiexec=str(mpi.mpiexec), host_file=cluster.host_file(ppn))
         return cls(cluster, open_workbench(options, {**os.environ, **cluster.environment}), place, ppn)

@@ -1,7 +1,5 @@
 """Programs in which the preloaded library is a guest."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Callable, Sequence
@@ -41,7 +39,7 @@ class Guest:
         names = {module: f"COLLTUNE_{module.upper()}" for module in MODULES}
         return {"LD_PRELOAD": str(self.library), **{names[one]: self.variables[names[one]] for one in modules}}
 
-    def without_profile(self) -> Guest:
+    def without_profile(self) -> "Guest":
         """Itself, once what an earlier launch wrote is gone."""
         for file in self.profile.parent.glob(self.profile.name + ".*"):
             file.unlink()

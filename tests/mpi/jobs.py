@@ -1,7 +1,5 @@
 """Live sources for tests: short measurements, launches that are counted, ranks that share cores in peace."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time

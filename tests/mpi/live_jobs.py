@@ -1,7 +1,5 @@
 """The live selector in front of a program, on either library; plain, or under sanitizers."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -5,8 +5,6 @@ over real queues. Nothing of the machine's own network is touched; at the end al
 and util-linux.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

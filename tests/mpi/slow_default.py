@@ -1,7 +1,5 @@
 """An MPICH in which one algorithm of MPI_Bcast is known to be much faster, whatever the machine does beside."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A real Slurm on this machine, for the time of a test: its daemons on the loopback, all nodes under one host name."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

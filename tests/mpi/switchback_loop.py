@@ -1,7 +1,5 @@
 """A program that broadcasts in a loop on two ranks, with a known delay put before some of its calls."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A collective that is added as docs/how-to/add-a-collective.md says is measured, with results that are right."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

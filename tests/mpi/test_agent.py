@@ -1,7 +1,5 @@
 """The agent itself: under sanitizers, at the limits of its tables, and on requests that nobody should send."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import os

@@ -1,7 +1,5 @@
 """The applications of examples/ that exchange unequal blocks: right, and the same whichever algorithm carries them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Every form of the non-uniform all-to-all in unchanged programs: who carries it out, and what it sends."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The selection protocol: every rank takes the same step in the same call, whatever the ranks' counts and order."""
 
-from __future__ import annotations
-
 import ctypes
 import subprocess
 from collections.abc import Iterator

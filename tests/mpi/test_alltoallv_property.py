@@ -1,7 +1,5 @@
 """Every algorithm of the non-uniform all-to-all, over random calls: what comes out, and what is left over."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

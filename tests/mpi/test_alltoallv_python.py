@@ -1,7 +1,5 @@
 """The tuned alltoallv from programs of mpi4py, on the MPI that runs them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

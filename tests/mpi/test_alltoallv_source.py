@@ -1,7 +1,5 @@
 """Patterns of blocks on a real MPI: what the measuring program exchanges, and with what."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Callable

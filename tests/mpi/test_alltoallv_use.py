@@ -1,7 +1,5 @@
 """Unchanged programs with MPI_Alltoallv by a table, and the selection protocol on a real MPI."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Applications that are slower, or fail, as soon as a tuning is in force, and what `tune --check` makes of that."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """`colltune run --auto`: a program whose runs tune it, and undo it."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

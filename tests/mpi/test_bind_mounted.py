@@ -1,7 +1,5 @@
 """The MPI that counts is the one that is bound into a container: what lies at its path there, whatever the host has."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

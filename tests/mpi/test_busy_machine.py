@@ -1,7 +1,5 @@
 """Beside a spinning process nothing is proven and nothing judged, and everybody says so: on both MPIs."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """`colltune study collect` on the real MPICH: a whole small grid in one launch, as Parquet, and resumed for nothing."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`explain`, `diff` and `run --prove` with a tuning for the MPICH that is here."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Settings and builds of the real MPIs are compared: what is slower is found, what is equal is not claimed."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The replay passes on the library as it is, and finds each of the faults it is there for."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -3,8 +3,6 @@
 On an MPICH in which one algorithm of MPI_Bcast is known to be much faster, whatever the machine does beside.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 import signal

@@ -1,7 +1,5 @@
 """`colltune demo` from end to end: the recorded cluster without any MPI, then this machine."""
 
-from __future__ import annotations
-
 import math
 import os
 import re

@@ -4,8 +4,6 @@ Fenced blocks of ``sh`` run in a directory of the page's own; one that begins wi
 as the scheduler would on its first node. Other languages are not commands.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """MPICH itself loads the files: the algorithm that they name is the one that runs, and no legal call fails."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

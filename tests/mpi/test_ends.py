@@ -1,7 +1,5 @@
 """A signal that ends a command ends what it launched, soon, and the exit code says which it was."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import time

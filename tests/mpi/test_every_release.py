@@ -5,8 +5,6 @@ MPICH the messages are counted, for Open MPI the functions that run are named. R
 COLLTUNE_TEST_MPIS or ~/.cache/colltune-test-mpis (25 MB each); those of Debian are used where apt has installed them.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """What doctor and verify say first on a terminal of 80 x 24, and to other programs, with a real MPI."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

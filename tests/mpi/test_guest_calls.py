@@ -1,7 +1,5 @@
 """Unusual calls, legal ones and ones that MPI refuses: a program sees of each what it sees without the library."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Wrong calls of one rank alone: a program ends with the library as it does without it, call by call."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Ranks without the preloaded library on other nodes: network namespaces with two ranks each, both libraries."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Programs that use another MPI than the one that the library was compiled for, several, or theirs late."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Sequence

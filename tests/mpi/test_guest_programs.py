@@ -1,7 +1,5 @@
 """Small programs, each with other calls or at another moment, under every mode: they end as without the library."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Signals of the program, with the preloaded library in it: who handles them, and what happens then."""
 
-from __future__ import annotations
-
 import re
 import signal
 

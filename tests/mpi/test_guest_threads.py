@@ -4,8 +4,6 @@ The sanitizer sees what it compiled: the library and the program. The MPI librar
 ignored, since they would order all calls, and hide the races beside them.
 """
 
-from __future__ import annotations
-
 import subprocess
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Another tool that counts MPI calls: it sees what it sees without the library, wherever it stands."""
 
-from __future__ import annotations
-
 import subprocess
 from dataclasses import replace
 from pathlib import Path

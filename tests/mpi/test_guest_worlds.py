@@ -1,7 +1,5 @@
 """Ranks without the preloaded library beside ranks with it, and ranks with very many communicators."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

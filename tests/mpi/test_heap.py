@@ -1,7 +1,5 @@
 """Calls that ask for memory each time, in both states of the heap, on either MPI."""
 
-from __future__ import annotations
-
 import os
 import platform
 import subprocess

@@ -4,8 +4,6 @@ It is 129 MB and no part of `make test`. To run this: python -m venv .venv-intel
 pip install --no-deps impi-devel of the same version; or name its mpiexec in COLLTUNE_TEST_INTELMPI.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """The job script of the README in a real Slurm: ended before it is done, submitted again, and done."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The tuner is killed at any moment: what was measured stays measured, and a scheduler's signal still yields files."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

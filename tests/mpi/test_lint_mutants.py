@@ -4,8 +4,6 @@
 .venv-openmpi: `PYTHONPATH=tests:tests/unit python tests/mpi/test_lint_mutants.py > tests/recorded/lint/mutants.jsonl`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Lint and the real MPICH are of one mind: what is found fault with ends the program, and the guarded copy runs."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

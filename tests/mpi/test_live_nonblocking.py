@@ -1,7 +1,5 @@
 """The live selector on calls that do not block: what runs, its results, and that the program finds all as it was."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The live selector on the real libraries: what it makes run, at which bound, and where it stays out of the way."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path

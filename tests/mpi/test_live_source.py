@@ -1,7 +1,5 @@
 """The live source on a real MPI: what it calls a time is one, and what goes wrong costs little and is named."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

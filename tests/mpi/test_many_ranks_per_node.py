@@ -1,7 +1,5 @@
 """Several nodes with several ranks each, where a point has most choices: compositions times what runs below them."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections import Counter

@@ -1,7 +1,5 @@
 """`colltune run --measure` on several nodes: four network namespaces with two ranks each, both libraries."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the page on mpi4py says, by its own programs: algorithms chosen from Python decide, on both MPIs."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -5,8 +5,6 @@ program this file records what `test_mpich_named_recorded` compares: the counter
 replay, which goes on where it was cut off.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """Real nodes, real TCP: colltune on a cluster of network namespaces."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

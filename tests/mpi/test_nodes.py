@@ -1,7 +1,5 @@
 """Two nodes: real Hydra over a remote shell of our own, each node a host name of its own on this machine."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

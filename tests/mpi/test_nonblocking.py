@@ -1,7 +1,5 @@
 """Non-blocking collectives on the real MPICH: the file decides them, and every choice gives the right results."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

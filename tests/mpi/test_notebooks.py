@@ -1,7 +1,5 @@
 """The notebooks of the documentation run from top to bottom, also after the install that they name, with outputs."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

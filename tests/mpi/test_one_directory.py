@@ -1,7 +1,5 @@
 """One directory for all collectives and all shapes of jobs of one MPI: what a campaign does not look at stays."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

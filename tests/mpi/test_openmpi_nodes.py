@@ -1,7 +1,5 @@
 """Open MPI on two nodes, where han stands before coll/tuned: the files decide, and leave the rest to han."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

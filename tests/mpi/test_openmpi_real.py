@@ -1,7 +1,5 @@
 """Open MPI itself: the agent measures it, the file decides which algorithm runs, and no legal call fails under one."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Programs that walk sizes as the OSU Micro-Benchmarks do, on the real MPICH."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Measuring on disjoint nodes at once, in one real launch: nodes are cliques that MPICH is told to see."""
 
-from __future__ import annotations
-
 import subprocess
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Profiles of programs whose calls are known, in C, Fortran and Python, under every MPI that is here."""
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil

@@ -1,7 +1,5 @@
 """A profile of a program with other ranks and threads than the machine would be tuned for, and `tune --profile`."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

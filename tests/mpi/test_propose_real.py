@@ -1,7 +1,5 @@
 """A proposal for MPICH from two tunings written by hand: the library reads it, and every collective is right."""
 
-from __future__ import annotations
-
 import os
 import random
 from pathlib import Path

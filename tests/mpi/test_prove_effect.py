@@ -1,7 +1,5 @@
 """`run --prove`: how many calls of a program met a rule, by the library's file and live, on both MPIs."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`site publish` in a job: the rules are measured anew before anybody gets them."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The terminal recording of the documentation: its commands still print what it shows."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The ReFrame check in examples/: it passes where the tuning is faster, and fails where it has become slower."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

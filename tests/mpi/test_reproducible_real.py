@@ -1,7 +1,5 @@
 """On the real MPICH: which reductions add up in one order, by the bits of sums that depend on it."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The drill of docs/how-to/site-wide.md: a release that hurts is loaded by real jobs, and taken back."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import time

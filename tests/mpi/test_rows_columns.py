@@ -1,7 +1,5 @@
 """An application on rows and columns of ranks: communicators are formed as it has them, and its calls meet rules."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

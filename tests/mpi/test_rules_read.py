@@ -3,8 +3,6 @@
 The readers are called in one process, one file after another: they list, or hold, the rules that they read.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

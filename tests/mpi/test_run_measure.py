@@ -1,7 +1,5 @@
 """`colltune run --measure` on an MPI in which a known delay is put before default or tuned broadcasts."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """`run`, `env` and the API under another MPI, another build, or one that does not read the files: one line, no job."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

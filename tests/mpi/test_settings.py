@@ -1,7 +1,5 @@
 """Every legal call gives the right result under each setting beside the algorithm that the catalogue has for MPICH."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """A real program under the release of its site: what its job measured decides about the candidate."""
 
-from __future__ import annotations
-
 import os
 import time
 from dataclasses import replace

@@ -3,8 +3,6 @@
 A slice of it is part of every run of the tests; the whole, which also fills the disk, is slow.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pwd

@@ -1,7 +1,5 @@
 """The experiment of `run --measure` on the real libraries: all ranks run the same calls by default, and rightly."""
 
-from __future__ import annotations
-
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path

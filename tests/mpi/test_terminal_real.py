@@ -3,8 +3,6 @@
 They run in the order of the table, in one directory: what one of them writes is what the next looks at.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -4,8 +4,6 @@ MPICH's are counted where they enter UCX, Open MPI's by its own monitoring. Ever
 compared, rank by rank and peer by peer; of MPICH's compositions what crosses between the nodes.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The whole way on the real MPICH: tune, run, check, verify; and a disk that fills."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

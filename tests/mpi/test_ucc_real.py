@@ -1,7 +1,5 @@
 """A build of UCC reads files and TUNE strings as lint says. COLLTUNE_TEST_UCC names its prefix; no MPI takes part."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """A tuning from its first measurement to a job that runs under its files, on four nodes with two ranks each."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

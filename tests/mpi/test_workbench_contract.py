@@ -1,7 +1,5 @@
 """The MPI of a job keeps the contract of benches, with MPICH and with Open MPI."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

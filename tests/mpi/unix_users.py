@@ -1,7 +1,5 @@
 """Real users of this machine for the time of a test, and a Python that they may run."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

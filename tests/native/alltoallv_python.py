@@ -1,7 +1,5 @@
 """Exchanges by colltune.tuned_alltoallv and by mpi4py, in every form of a buffer; prints `right` if all are equal."""
 
-from __future__ import annotations
-
 import numpy as np
 from mpi4py import MPI
 

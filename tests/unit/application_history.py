@@ -1,7 +1,5 @@
 """Runs of an application in the history of a tuning, as the library and `run --measure` leave them."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

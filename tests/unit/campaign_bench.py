@@ -1,7 +1,5 @@
 """A campaign on the simulated times of a small space, for the tests of campaigns."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 

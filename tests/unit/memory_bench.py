@@ -1,7 +1,5 @@
 """A bench whose launches are drawn from a known truth and known noise: a tuning from end to end in a second."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Small built-in trees in MPICH's format, with each trait that the real ones have."""
 
-from __future__ import annotations
-
 from colltune.core.scenario import COLLECTIVES, NONBLOCKING
 from colltune.emit.mpich.defaults import DefaultTrees
 from colltune.emit.mpich.tree import Tree

@@ -4,8 +4,6 @@ Each kind of file is changed where its reader looks: JSON by its values and keys
 has a checksum or is compressed below both.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import io

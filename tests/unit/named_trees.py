@@ -1,7 +1,5 @@
 """Stands for an MPICH that selects by named trees: its own ones, and a library file that holds them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@
 package and nothing else; ``also`` names those that its caller turns into one.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

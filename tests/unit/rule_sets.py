@@ -1,7 +1,5 @@
 """Small sets of rules, drawn at random."""
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 from colltune.core.choice import DEFAULT, Choice

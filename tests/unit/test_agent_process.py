@@ -1,7 +1,5 @@
 """The process of an agent on this machine: a shell that stands in for it."""
 
-from __future__ import annotations
-
 import os
 
 from colltune.measure.agent_process import AgentProcess

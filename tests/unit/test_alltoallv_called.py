@@ -1,7 +1,5 @@
 """What of a profile `tune alltoallv` has to measure."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Which patterns share a cell of the look-up table, and which sizes a setting."""
 
-from __future__ import annotations
-
 import pytest
 
 from colltune.alltoallv.cells import alike, exists, fill_class, peers_among, runs, usual

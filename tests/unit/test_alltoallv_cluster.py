@@ -1,7 +1,5 @@
 """Our own simulator of the non-uniform all-to-all: times that can be reckoned by hand."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What settings cost, and the models that start from it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

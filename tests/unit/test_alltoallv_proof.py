@@ -1,7 +1,5 @@
 """A setting of the non-uniform all-to-all is kept only where it holds for all patterns that look alike."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 import pytest
@@ -37,7 +35,7 @@ class Machine:
         self.slow_s, self.seen, self.launches = slow_s, set[Blocks](), 0
         self.clock_s, self.launch_s, self.stop, self.stop_after = 0.0, launch_s, StopRequest(), stop_after
 
-    def open(self) -> Machine:
+    def open(self) -> "Machine":
         self.launches += 1
         self.clock_s += self.launch_s
         if self.launches == self.stop_after:

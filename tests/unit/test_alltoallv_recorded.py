@@ -1,7 +1,5 @@
 """Recorded matrices of counts: read, placed in a cell of the table, and decisive there."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

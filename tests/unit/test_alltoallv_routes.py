@@ -1,7 +1,5 @@
 """The networks of our own simulator: every route of every pair of nodes, against what such a network is."""
 
-from __future__ import annotations
-
 import ctypes
 import shutil
 import subprocess

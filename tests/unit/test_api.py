@@ -1,7 +1,5 @@
 """The Python interface, on a tuning written by hand; tests/mpi tunes through it."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import re

@@ -1,7 +1,5 @@
 """Which rules an application is better without."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """How often the interval of `run --measure` holds the truth, over hundreds of simulated programs of many kinds."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

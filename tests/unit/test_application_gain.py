@@ -1,7 +1,5 @@
 """What is said of a run of the application: from the files that ranks leave to seconds with an interval."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import replace

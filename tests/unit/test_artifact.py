@@ -1,7 +1,5 @@
 """What `make artifact` runs: every row of the page of results has a step, or a reason why none makes it."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

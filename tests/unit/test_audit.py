@@ -1,7 +1,5 @@
 """The audit on simulated launches whose true times are known: what it keeps, what it costs, what it leaves out."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace

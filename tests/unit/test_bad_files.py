@@ -1,7 +1,5 @@
 """One bad file stops nobody: what others wrote costs that file, with its reason, and no time or secret."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """Slips of the fingers: one line that says what is wrong and what to do, before anything heavy is loaded or started."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """The arithmetic of the comparison between what a measured run says and what whole runs show."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

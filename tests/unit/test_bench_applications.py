@@ -1,7 +1,5 @@
 """The arithmetic and the table of the bench of programs that others wrote."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("scipy")

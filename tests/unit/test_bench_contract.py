@@ -1,7 +1,5 @@
 """The benches in memory keep the contract of benches, so that what is tuned on them says something of real ones."""
 
-from __future__ import annotations
-
 from memory_bench import MemoryBench, MemoryLibrary
 
 from bench_laws import BenchContract

@@ -1,7 +1,5 @@
 """The benchmark of the learners runs, and takes what it can from an earlier run."""
 
-from __future__ import annotations
-
 import csv
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """The cache of compiled programs: what somebody else may have put there never runs."""
 
-from __future__ import annotations
-
 import os
 import stat
 import tempfile

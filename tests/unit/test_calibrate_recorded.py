@@ -1,7 +1,5 @@
 """`predict --calibrate` on clusters that the shipped model never saw: recorded times of simulated ones."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Why the runs of a program try nothing: the reason that keeps most of its time from being tried."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What a campaign measures, in which order, and when it ends: on simulated times."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A campaign on simulated times that is cut off, resumed, or meets choices that fail."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 

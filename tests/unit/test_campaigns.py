@@ -1,7 +1,5 @@
 """`colltune study evaluate --campaign`: what whole campaigns deliver, on a small table with a known best."""
 
-from __future__ import annotations
-
 import csv
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The catalogue of MPICH: versions, choices, preconditions, control variables."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

@@ -1,7 +1,5 @@
 """Choices as text, and back."""
 
-from __future__ import annotations
-
 import pytest
 
 from colltune.core.choice import DEFAULT, Choice, format_choice, format_choices, parse_choice

@@ -1,7 +1,5 @@
 """Regions of the decision table as claims: what they hold, and where they are cut."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """The command line without an MPI: help, slips of the fingers, and files that are not what they should be."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

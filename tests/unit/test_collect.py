@@ -1,7 +1,5 @@
 """The exhaustive table: its grid, its rows, what is left after an interruption, and what a resumed run measures."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 from collections.abc import Iterator, Sequence

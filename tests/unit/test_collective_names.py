@@ -1,7 +1,5 @@
 """Collectives may be named as MPI names them, with commas, or all at once; a slip is said before MPI starts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

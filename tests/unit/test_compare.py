@@ -1,7 +1,5 @@
 """Two sides compared: what is a side, what is looked at, what is measured anew, and what is said of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What comparisons of a proof are expected to take."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

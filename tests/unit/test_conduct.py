@@ -1,7 +1,5 @@
 """Points on disjoint parts at once: on a simulated machine that knows which nodes work, and for how long."""
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass

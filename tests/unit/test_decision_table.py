@@ -1,7 +1,5 @@
 """The laws of decision tables: what they say is what the rules say, and operations act call by call."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

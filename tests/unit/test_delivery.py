@@ -1,7 +1,5 @@
 """What a whole campaign delivers on a recorded table."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The weekly jobs for the development branches of MPICH and Open MPI: all that they name exists."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator

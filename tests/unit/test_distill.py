@@ -1,7 +1,5 @@
 """Rules say what the selection says: everywhere, with nothing to spare, and never what is not legal."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 from math import log

@@ -1,7 +1,5 @@
 """What counts as disturbed, what is said of it, and what the agent's reader makes of the files of a machine."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What the pages name is there: pages and headings that they link to, files of the repository, commands, options."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """What the ranks counted, in words."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """MPICH's selection files: what they decide for any call, however unlucky."""
 
-from __future__ import annotations
-
 import json
 import random
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Open MPI's file of rules: what it can say, what it says, and what makes the library ignore it."""
 
-from __future__ import annotations
-
 from typing import cast
 
 import pytest

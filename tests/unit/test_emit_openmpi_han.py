@@ -1,7 +1,5 @@
 """Han's file names coll/tuned wherever a rule decides, and han itself wherever none does."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

@@ -1,7 +1,5 @@
 """The end of a tuning in a dozen lines of 80 columns, and what is said while it runs."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Simulated tuning: the oracle, the metrics on numbers worked out by hand, the accounting of cost, the comparison."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import log
 from pathlib import Path

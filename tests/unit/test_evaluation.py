@@ -1,7 +1,5 @@
 """`colltune study evaluate`: known answers, faults in tables, time that runs out, the files it leaves."""
 
-from __future__ import annotations
-
 import csv
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """The evidence of launches: how often it is wrong, and how soon it tells what is there."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

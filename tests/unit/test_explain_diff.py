@@ -1,7 +1,5 @@
 """What `explain` and `diff` say, from tunings written by hand."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`colltune export`: every format from a tuning of its library, and the refusals."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import replace

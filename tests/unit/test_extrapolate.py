@@ -1,7 +1,5 @@
 """What profiles of some rank counts say of another: laws, what follows none, and what does not go together."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import log2, sqrt

@@ -3,8 +3,6 @@
 Each file gets its own reader, or one line that says what it is.
 """
 
-from __future__ import annotations
-
 import gzip
 import re
 from collections.abc import Callable

@@ -4,8 +4,6 @@ They begin from real files: rules of recorded tunings and of every choice of a c
 ``make test`` reads some thousands of each; the slow suite takes an hour, or COLLTUNE_FUZZ_S seconds.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

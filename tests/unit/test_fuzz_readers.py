@@ -3,8 +3,6 @@
 ``make test`` reads a few of each; the slow suite takes an hour, or COLLTUNE_FUZZ_S seconds.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import resource

@@ -1,7 +1,5 @@
 """The picture of the gain on the front page: which recorded job it shows, and the times that it draws."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

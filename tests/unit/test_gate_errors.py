@@ -1,7 +1,5 @@
 """What `make bench-gate` counts: of the audit that `tune` runs, on small files of which the truth is known."""
 
-from __future__ import annotations
-
 import runpy
 from pathlib import Path
 

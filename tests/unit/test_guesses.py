@@ -1,7 +1,5 @@
 """When a guess replaces the default, and what is said of guesses."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Performance guidelines: what is called violated is violated, and what any library may do is not."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

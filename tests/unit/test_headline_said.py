@@ -1,7 +1,5 @@
 """What no file of a library can say is not counted among what a tuning changed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from colltune.core.choice import DEFAULT, Choice

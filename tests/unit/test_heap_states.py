@@ -1,7 +1,5 @@
 """What is said of calls that pay for page faults, and of a rule that is slower in one state of the heap."""
 
-from __future__ import annotations
-
 import math
 import platform
 import subprocess

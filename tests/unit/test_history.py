@@ -1,7 +1,5 @@
 """What a tuning directory keeps of earlier campaigns, and how much of it a new one believes."""
 
-from __future__ import annotations
-
 import math
 import os
 import random

@@ -1,7 +1,5 @@
 """Whether a rule still pays: how often a look at a tuning cries wolf, what it finds, and what only informs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

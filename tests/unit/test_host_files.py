@@ -1,7 +1,5 @@
 """A large job names its nodes in a file: whoever is given a command finds it written, for its own shape."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

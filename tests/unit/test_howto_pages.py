@@ -1,7 +1,5 @@
 """Does what the how-to pages say, and sees that it works."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """What other benchmarks and profilers wrote: tables for `compare` and `evaluate`, profiles for `tune`."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

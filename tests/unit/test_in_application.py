@@ -1,7 +1,5 @@
 """What runs of the application say, and who reads it: tune, the audit, report, explain, drift, watch."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

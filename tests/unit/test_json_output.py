@@ -1,7 +1,5 @@
 """`--json` and `--markdown`: what other programs and tickets get, of real tunings, as the reference says."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

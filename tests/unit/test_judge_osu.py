@@ -1,7 +1,5 @@
 """The figures of the judge of OSU's programs, and the bound of what they can be."""
 
-from __future__ import annotations
-
 import csv
 import importlib.util
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Regions as people read them: what was judged together, and what stands alone."""
 
-from __future__ import annotations
-
 import pytest
 
 from colltune.core.choice import Choice

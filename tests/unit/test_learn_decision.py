@@ -1,7 +1,5 @@
 """The decision learner: its processes, what it measures first, what it leaves out, when it stops."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 
 import numpy as np

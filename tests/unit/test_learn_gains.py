@@ -1,7 +1,5 @@
 """What a measurement is expected to gain: against a simulation of its result, and from a sample of the scenarios."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

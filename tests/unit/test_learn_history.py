@@ -1,7 +1,5 @@
 """What a learner remembers of samples: failures, and the median of what was measured again."""
 
-from __future__ import annotations
-
 from colltune.core.choice import DEFAULT
 from colltune.core.sample import Sample, Status
 from colltune.learn.told import History

@@ -1,7 +1,5 @@
 """Forests: their shape and their seed; their variance and the stop by it."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from colltune_study.research.learners import trees

@@ -1,7 +1,5 @@
 """Tuning the hyperparameters of FACT's forests after the data are collected."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a session of tests leaves is told apart from what ran before it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

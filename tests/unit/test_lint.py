@@ -1,7 +1,5 @@
 """Lint says what MPICH would do with a selection file: no more, no less."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

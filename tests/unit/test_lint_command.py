@@ -1,7 +1,5 @@
 """`colltune lint` as a command, for an MPICH that need not be here."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

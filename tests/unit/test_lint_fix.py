@@ -1,7 +1,5 @@
 """The guarded copy: lint finds nothing in it, and every call is served."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

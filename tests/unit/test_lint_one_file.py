@@ -1,7 +1,5 @@
 """colltune-lint, the one file, says what `colltune lint` says, without anything beside it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

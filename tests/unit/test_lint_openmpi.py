@@ -1,7 +1,5 @@
 """Lint says what Open MPI would do with a file of rules for coll/tuned."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

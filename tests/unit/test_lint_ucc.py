@@ -1,7 +1,5 @@
 """What is wrong with a ucc.conf: each trap of its sections and TUNE strings as a finding."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

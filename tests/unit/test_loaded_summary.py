@@ -1,7 +1,5 @@
 """What MPICH says of the files that it loaded is read, and kept out of the application's output."""
 
-from __future__ import annotations
-
 import pytest
 
 from colltune.prove.loaded import SummaryFilter

@@ -1,7 +1,5 @@
 """One campaign at a time in a directory; a lock whose owner is gone stops nobody."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """What the host makes of an agent's words: samples or a MeasurementError, whatever they are."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterator, Sequence

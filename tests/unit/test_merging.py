@@ -1,7 +1,5 @@
 """What a directory holds stays beside a new campaign, and another environment's directory is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Named trees for MPICH's redesigned selection: bytes and decisions, and each trap of the format as a finding."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

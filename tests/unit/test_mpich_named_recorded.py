@@ -3,8 +3,6 @@
 Recorded by `python tests/mpi/test_mpich_named_real.py`: every choice, 1 to 8 ranks, on one node and two pretended ones.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 from typing import Any

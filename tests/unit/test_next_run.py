@@ -1,7 +1,5 @@
 """What the next run of a program does, by what earlier runs measured."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One number, one meaning: what is printed of drawn tunings, runs and comparisons is parsed, and must agree."""
 
-from __future__ import annotations
-
 import io
 import math
 import re

@@ -1,7 +1,5 @@
 """Who takes a collective of Open MPI, by what the library says of itself."""
 
-from __future__ import annotations
-
 import pytest
 
 from colltune.bench.backends.openmpi import find_obstacles

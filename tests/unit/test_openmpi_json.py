@@ -1,7 +1,5 @@
 """The JSON rules of Open MPI 6.0: what they can say of ranks per node, their bytes, and what its reader passes over."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import cast

@@ -1,7 +1,5 @@
 """What goes wrong beside a tuning: a store that cannot be read, settings of the user's own, a terminal that closes."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

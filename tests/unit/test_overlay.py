@@ -1,7 +1,5 @@
 """A campaign laid over what a directory holds: what it looked at is as it says, and everything else stays."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """What is shipped: the wheel holds all that the commands need, and the recipes agree with the project's metadata."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

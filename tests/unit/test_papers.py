@@ -1,7 +1,5 @@
 """The papers' figures: what they are made of, on tables with known answers, and that each leaves a picture."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tuning for an application: the job it is tuned on, and what is said of it where little or nothing was measured."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """`colltune plan`: what a tuning costs, held against what measuring then took, and what a budget buys."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A machine that no source has seen: what to measure of it, and what a few measurements say of the rest."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.stats import t as student

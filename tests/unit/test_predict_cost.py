@@ -1,7 +1,5 @@
 """The cost model: constants that are found again, and what it says of algorithms that nobody measured."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

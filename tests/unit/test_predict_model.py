@@ -1,7 +1,5 @@
 """The model of other clusters: what it knows, that its file holds it, where it says nothing, and what is refused."""
 
-from __future__ import annotations
-
 import io
 import json
 from importlib import resources

@@ -1,7 +1,5 @@
 """Profiles without an MPI: reading, writing, what is at stake, and when measuring stops to pay."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The proof and the comparison of the files, on simulated launches whose true times are known."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -64,7 +62,7 @@ class Bench:
         return self.shared(scenario, Choice("alpha"))
 
     @property
-    def library(self) -> Bench:
+    def library(self) -> "Bench":
         return self
 
     def now_s(self) -> float:

@@ -1,7 +1,5 @@
 """A directory that somebody else made is data: reading, running, explaining and exporting it runs and loads nothing."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,7 +1,5 @@
 """Tuning on recorded tables: what `evaluate` measures is what `tune` runs, and a tuning with its proof, with no MPI."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Decisions as regions: each holds exactly the calls that it should."""
 
-from __future__ import annotations
-
 from hypothesis import given, settings
 from rule_sets import rule_sets
 

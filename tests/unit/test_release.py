@@ -1,7 +1,5 @@
 """A release: the archives that a tag makes, and what somebody meets who installs one of them."""
 
-from __future__ import annotations
-
 import email
 import importlib.util
 import os

@@ -1,7 +1,5 @@
 """The replayed source keeps the contract of sources, and invents nothing."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

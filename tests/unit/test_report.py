@@ -1,7 +1,5 @@
 """What the report works out from a campaign, and the page that it makes of it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The report in a real browser: it draws, answers to pointer and keys, and passes axe-core's checks."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Iterator

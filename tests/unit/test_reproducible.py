@@ -1,7 +1,5 @@
 """Reproducible reductions: one choice per shape for all sizes, and its price."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The text of rules: its head, its comments, and the head that it had before."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

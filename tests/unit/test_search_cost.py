@@ -1,7 +1,5 @@
 """What rules gain in force, from launches with files and without whose true times are known."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tuning a simulated cluster from end to end, where its times are a formula: no MPI, no SimGrid, no wait."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import TypedDict, Unpack

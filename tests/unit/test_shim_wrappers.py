@@ -1,7 +1,5 @@
 """The tables of native/common/collectives.h, of which all wrappers are made, hold every collective of MPI."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A candidate release: which jobs get it, what they report of it, and when it may go to all."""
 
-from __future__ import annotations
-
 import gzip
 import shutil
 from dataclasses import replace

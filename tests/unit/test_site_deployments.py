@@ -1,7 +1,5 @@
 """What examples/ has for EasyBuild, EESSI and Spack: MPI modules that name the store and find the tuned modules."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

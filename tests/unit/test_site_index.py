@@ -1,7 +1,5 @@
 """The index of a store says what its entries say, in whatever order they came, and is only a cache."""
 
-from __future__ import annotations
-
 import os
 import random
 import tempfile

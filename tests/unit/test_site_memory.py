@@ -1,7 +1,5 @@
 """Jobs that share a store: each begins with what the others measured and proved, and adds to it."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Modules of a release in Lmod and in Tcl: the tuning of the job's shape, of the release that `site run` would give."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """`colltune site propose`: what sites agree on, the file that says it, and that nothing of theirs leaves with it."""
 
-from __future__ import annotations
-
 import csv
 import io
 import os

@@ -1,7 +1,5 @@
 """Releases: only what was proven on the machine, whole at each moment, switched in one step."""
 
-from __future__ import annotations
-
 import os
 import re
 import threading

@@ -1,7 +1,5 @@
 """The store of a site: nothing is lost, nothing half-written is read, and what is bad is set aside with its reason."""
 
-from __future__ import annotations
-
 import gzip
 import multiprocessing
 import os

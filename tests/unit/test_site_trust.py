@@ -1,7 +1,5 @@
 """Who said what in a store: by the owner of an entry's file, and never by what is written in it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import stat

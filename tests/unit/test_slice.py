@@ -1,7 +1,5 @@
 """Each line of tests/mpi/slice.txt names tests that there are."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 _TESTS = Path(__file__).parents[1] / "mpi"

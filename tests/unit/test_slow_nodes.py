@@ -1,7 +1,5 @@
 """Nodes that are slower than the others are named, and chance names none."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Which shapes of a job are tuned: enough of them, and not too many."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -1,7 +1,5 @@
 """A wish to stop is heeded where work may be cut off, and never lost elsewhere."""
 
-from __future__ import annotations
-
 import pytest
 
 from colltune.core.stop import StopRequest, StopRequestedError

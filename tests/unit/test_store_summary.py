@@ -1,7 +1,5 @@
 """The summary of a tuning in `tuning.json`: round trip, files of earlier releases, and what is said of a bad field."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """`colltune study`: the commands of colltune-study where that is installed, and how to get it elsewhere."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

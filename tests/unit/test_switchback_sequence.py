@@ -1,7 +1,5 @@
 """The sequence of a switchback experiment: the same on all ranks, whatever their clocks say, and fair to both sides."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

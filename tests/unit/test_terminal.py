@@ -3,8 +3,6 @@
 Here the commands that look at files; tests/mpi/test_terminal_real.py has those that run an MPI.
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 import sys

@@ -1,7 +1,5 @@
 """Every table of every command at the widths of real terminals: names are folded, and no number is cut."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """MPICH by thresholds: the model, the exact optimum, and the file."""
 
-from __future__ import annotations
-
 import math
 import random
 

@@ -1,7 +1,5 @@
 """What the budget covers, and what happens where it is too short."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

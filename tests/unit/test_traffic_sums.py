@@ -1,7 +1,5 @@
 """The sums over an algorithm's messages, by what is known of them in closed form."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Tuning the all-to-all from end to end, where its launches answer from a formula."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,7 +29,7 @@ OPTIONS = AlltoallvOptions(sizes_up_to(256), budget_s=120.0)
 class Launch:
     """50 repetitions of each choice, on the clock of its bench."""
 
-    bench: Patterns
+    bench: "Patterns"
     number: int
     environment: Environment
     group: int = 0

@@ -1,7 +1,5 @@
 """`session.tune` from end to end without MPI: with a library that loads files, and where there is none."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

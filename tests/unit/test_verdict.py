@@ -1,7 +1,5 @@
 """Faster, same, open, slower: intervals that hold for any noise."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 

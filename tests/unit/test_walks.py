@@ -1,7 +1,5 @@
 """The walks through the code name rooms and definitions that are there: docs/design/walks.md."""
 
-from __future__ import annotations
-
 import ast
 import re
 from functools import cache

@@ -1,7 +1,5 @@
 """Rules that earlier runs of the same program found slower are left out of the next ones, and nothing else is."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

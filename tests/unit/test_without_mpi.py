@@ -1,7 +1,5 @@
 """`.ci/without_mpi.py`, by which CI runs the README's commands as on a machine without an MPI."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
