@@ -27,12 +27,15 @@ from colltune.store.tuning import Tuning
 ENVIRONMENT = Environment("mpich", "5.0.2", "0" * 64, "in memory", 2, 4, "single")
 Truth = Callable[[Scenario, Choice], float | Status]
 
-# Stands for native/conformance: its cases pass, or the first fails under files where the environment says so. There are
-# many, so that the time that this takes on a busy machine is little for each, and the whole check fits any budget.
+# Stands for native/conformance: its cases pass, or the first fails, or does not end, under files where the environment
+# says so. There are many, so that the time that this takes on a busy machine is little for each, and the whole check
+# fits any budget.
 _CONFORMANCE = """
-import os
+import os, time
 fault = os.environ.get("FAULT")
-print("case 0 bcast")
+print("case 0 bcast", flush=True)
+if fault == "slow":
+    time.sleep(3600)
 if fault:
     print(f"FAIL 0 {fault} | wrong")
 print(f"done cases=100000 failures={1 if fault else 0}")
@@ -112,7 +115,8 @@ class MemoryBench:
 class MemoryLibrary(MemoryBench):
     """The same with a library, which loads MPICH's files: in a launch under these they decide, and are searched.
 
-    ``search_s``: what each call takes longer under a file. ``fault``: a collective that is wrong under it.
+    ``search_s``: what each call takes longer under a file. ``fault``: a collective that is wrong under it, or
+    "slow" for a check that takes an hour.
     """
 
     search_s: float = 0.0

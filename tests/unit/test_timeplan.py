@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colltune.prove.replay.on_workbench import ReplaySlice
+from colltune.prove.replay.on_workbench import ReplaySlice, short_limit_s
 from colltune.prove.time_plan import TimePlan
 
 SECONDS = st.floats(0.01, 1e4)
@@ -32,6 +32,11 @@ def test_a_budget_below_the_fixed_cost_is_extended_and_the_line_says_why() -> No
         "budget of 5 s is extended to that"
     )
     assert TimePlan(60.0, 0.0, 2.0, 1.1, 3.0).extension is None
+
+
+def test_the_replay_may_take_several_times_what_its_slice_led_to_expect() -> None:
+    assert short_limit_s(0.0) == short_limit_s(20.0) == 180.0
+    assert short_limit_s(300.0) == 1200.0
 
 
 def test_a_slice_of_the_replay_tells_what_the_whole_takes() -> None:

@@ -114,6 +114,16 @@ def test_a_collective_that_is_wrong_under_its_file_keeps_the_default(tmp_path: P
     assert "the conformance check found a wrong result under its file" in reasons
 
 
+def test_what_was_not_checked_in_time_is_not_called_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("colltune.prove.replay.on_workbench._SHORT_LIMIT_S", 3.0)
+    notes: list[str] = []
+    result = tune(MemoryLibrary(truth, fault="slow"), options(), tmp_path, Listener(note=notes.append))
+    assert not load_tuning(tmp_path).rule_sets["bcast"].departs
+    assert any("the check did not end within" in text for text in notes)
+    proven = {one.reason for one in result.gate if one.verdict is Verdict.PROVISIONAL}
+    assert proven == {"the results under the files were not checked: the check did not end in its time"}
+
+
 def test_nothing_is_written_where_nothing_is_faster(tmp_path: Path) -> None:
     result = tune(MemoryLibrary(lambda scenario, _choice: 1e-6 * (1 + scenario.size_bytes), NOISY), options(), tmp_path)
     assert not result.tuning.rule_sets["bcast"].departs

@@ -39,10 +39,10 @@ def judge_one_launch(
     return Decision(scenario, choice, verdict, tuple(ratios), f"{told}; the job was ended before the proof")
 
 
-def provisional(gate: Sequence[Decision], missing: str) -> list[Decision]:
-    """``gate`` with its kept decisions made provisional, because the job was ended early. ``missing``: the reason."""
+def provisional(gate: Sequence[Decision], missing: str, why: str = "the job was ended") -> list[Decision]:
+    """``gate`` with its kept decisions made provisional: ``missing`` was not done, ``why`` is what kept it from it."""
     return [
-        replace(result, verdict=Verdict.PROVISIONAL, reason=f"{missing}: the job was ended")
+        replace(result, verdict=Verdict.PROVISIONAL, reason=f"{missing}: {why}")
         if result.verdict is Verdict.KEPT
         else result
         for result in gate

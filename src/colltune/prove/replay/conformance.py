@@ -23,6 +23,7 @@ from colltune.machine.process import run_launch
 PROGRAM = "conformance"  # the directory under native/
 BEFORE_FIRST_CASE = "start-up, before the first case"
 _EVERY_COUNT_TO = 16
+_BESIDE_POWERS_TO = 1024
 _LAST_WORDS = re.compile(r"Assertion failed|Abort\(|unknown key|unrecognized key|Unable to open|conformance:")
 
 
@@ -32,9 +33,9 @@ class ConformanceResult:
 
     ``cases``: started ones; ``failures``: one text per failed case that was printed (the first two thousand), and
     ``failure_count`` all of them; ``crashed_case``: the one that ended the job or never ended, None if it went
-    through; ``hung`` tells these two apart; ``skipped``: counts that were beyond the byte limit; ``detail``: the
-    library's last words; ``command`` is what was run; ``library_failures``: failures that were taken out because the
-    library has them without the tuning too.
+    through; ``hung`` tells these two apart; ``unfinished``: the time was up while cases went on to end; ``skipped``:
+    counts that were beyond the byte limit; ``detail``: the library's last words; ``command`` is what was run;
+    ``library_failures``: failures that were taken out because the library has them without the tuning too.
     """
 
     command: tuple[str, ...]
@@ -47,10 +48,11 @@ class ConformanceResult:
     detail: str
     wall_s: float
     library_failures: int = 0
+    unfinished: bool = False
 
     @property
     def passed(self) -> bool:
-        return self.cases > 0 and self.failure_count == 0 and self.crashed_case is None
+        return self.cases > 0 and self.failure_count == 0 and self.crashed_case is None and not self.unfinished
 
     @property
     def message(self) -> str:
@@ -63,6 +65,11 @@ class ConformanceResult:
         if self.crashed_case is not None:
             how = "a collective did not come back" if self.hung else "the job was ended by a collective"
             what, where = f"{how}: {self.detail}" if self.detail else how, self.crashed_case
+        elif self.failure_count == 0:
+            return (
+                f"the check did not end within {format_duration(self.wall_s)}: {self.cases} cases were begun, and none"
+                " gave a wrong result"
+            )
         else:
             what, where = f"{self.failure_count} of {self.cases} cases gave a wrong result", self.failures[0]
         number = re.match(r"\d+", where)
@@ -95,12 +102,14 @@ def rank_counts(world: int) -> list[int]:
     """The rank counts to try in a job of ``world`` ranks, ascending.
 
     All up to 16. Above: around every power of two (one less, itself, one more), a prime between each two, the
-    largest prime in reach, and the job's own count.
+    largest prime in reach, and the job's own count. Above 1024 a case takes long, and an algorithm has no new form
+    there: of each power of two only itself and the prime.
     """
     counts = set(range(1, min(world, _EVERY_COUNT_TO) + 1)) | {world}
     power = _EVERY_COUNT_TO
     while power <= world + 1:
-        counts |= {power - 1, power, power + 1, _prime_at_most(power * 3 // 2)}
+        beside = {power - 1, power + 1} if power <= _BESIDE_POWERS_TO else set()
+        counts |= {power, _prime_at_most(power * 3 // 2), *beside}
         power *= 2
     if world >= 2:
         counts.add(_prime_at_most(world))
@@ -157,7 +166,7 @@ def run_conformance(command: Sequence[str], environment: Mapping[str, str], time
     """Runs the replay: ``command`` is launcher, program and its arguments; ``environment`` is all that it gets.
 
     Raises LaunchError where nothing could be started, or the arguments cannot be used. A job that is ended by the
-    library, or is still running after ``timeout_s`` seconds, is a result.
+    library, or is still running after ``timeout_s`` seconds, is a result. A case that hangs ends by its own limit.
     """
     with tempfile.TemporaryDirectory(prefix="colltune-check-") as directory:
         progress = Path(directory) / "case"
@@ -200,8 +209,11 @@ def parse_output(
     if totals is None and not last and code == 2 and complaint.startswith("conformance:"):
         raise LaunchError(complaint.removeprefix("conformance: "), "This is a fault of colltune or of the launcher")
     crashed: str | None = None
+    unfinished = code is None and totals is None and not by_word["HANG"] and bool(last)
     if by_word["HANG"]:
         crashed = by_word["HANG"][0]
+    elif unfinished:
+        pass
     elif totals is None or code not in (0, 1):
         crashed = BEFORE_FIRST_CASE if not last else last if totals is None else "the end of the job, after all cases"
     number = re.match(r"\d+", last)
@@ -211,8 +223,9 @@ def parse_output(
         failures=by_word["FAIL"],
         failure_count=int(totals["failures"]) if totals else len(by_word["FAIL"]),
         crashed_case=crashed,
-        hung=bool(by_word["HANG"]) or code is None,
+        hung=bool(by_word["HANG"]) or (code is None and not unfinished),
         skipped=by_word["skip"],
         detail=complaint or ("" if code in (0, None) else f"exit status {code}"),
         wall_s=wall_s,
+        unfinished=unfinished,
     )

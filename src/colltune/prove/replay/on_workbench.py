@@ -17,7 +17,8 @@ from colltune.prove.replay.conformance import (
 )
 from colltune.store.tuning import Tuning, write_files
 
-_SHORT_TIMEOUT_S = 180.0
+# The short form may take so long at least, and so many times what a slice of it led to expect.
+_SHORT_LIMIT_S, _LIMIT_TIMES = 180.0, 4.0
 # Collectives of which a part of the replay consists, and about how many cases the short form has for a rank count.
 _SLICE, _CASES = ("bcast", "allreduce"), 350
 _LEAST_SHARE = 0.15  # of the time of the slice, for its cases
@@ -32,14 +33,24 @@ def replay(
     *,
     short: bool,
     counts: Sequence[int] = (),
+    expected_s: float = 0.0,
 ) -> ConformanceResult:
     """Every collective in every form, with ``variables`` set, at rank counts up to the job's.
 
     With ``counts`` only the collectives that depart from the default, at these rank counts: for rules that reach no
-    other call. Failures that the library has without ``variables`` too are left out.
+    other call. Failures that the library has without ``variables`` too are left out. ``expected_s``: what the short
+    form is expected to take (``ReplaySlice.whole_s``), for its limit.
     """
-    result = _run(bench, rule_sets, variables, short, counts)
-    return result if result.passed else beyond_the_library(result, _run(bench, rule_sets, {}, short, counts))
+    limit_s = short_limit_s(expected_s) if short else _FULL_TIMEOUT_S
+    result = _run(bench, rule_sets, variables, short, counts, limit_s)
+    if result.passed or (result.unfinished and not result.failures):
+        return result
+    return beyond_the_library(result, _run(bench, rule_sets, {}, short, counts, limit_s))
+
+
+def short_limit_s(expected_s: float) -> float:
+    """Seconds that the short form may take where ``expected_s`` are expected."""
+    return max(_SHORT_LIMIT_S, _LIMIT_TIMES * expected_s)
 
 
 def _run(
@@ -48,12 +59,17 @@ def _run(
     variables: Mapping[str, str],
     short: bool,
     counts: Sequence[int],
+    limit_s: float,
 ) -> ConformanceResult:
     only, thread_level = sorted(departing(rule_sets)) if counts else (), bench.environment.thread_level
     counts = counts or rank_counts(bench.nodes * bench.ppn)
     arguments = replay_arguments(counts, rule_sets.values(), short=short, thread_level=thread_level, collectives=only)
     program = bench.program(PROGRAM, arguments, variables)
-    return run_conformance(program.argv, program.environment, _SHORT_TIMEOUT_S if short else _FULL_TIMEOUT_S)
+    return run_conformance(program.argv, program.environment, limit_s)
+
+
+class UncheckedError(ColltuneError):
+    """The replay did not end in its time, so nobody knows whether results are right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +94,7 @@ def replay_slice(bench: LibraryBench) -> ReplaySlice:
     counts, thread_level = rank_counts(bench.nodes * bench.ppn), bench.environment.thread_level
     arguments = replay_arguments(counts[-1:], short=True, collectives=_SLICE, thread_level=thread_level)
     program = bench.program(PROGRAM, arguments)
-    found = run_conformance(program.argv, program.environment, _SHORT_TIMEOUT_S)
+    found = run_conformance(program.argv, program.environment, _SHORT_LIMIT_S)
     return ReplaySlice(found.wall_s, found.cases, len(counts))
 
 
@@ -88,21 +104,26 @@ def make_safe(
     workplace: Path,
     emit: Callable[[Mapping[str, RuleSet]], Tuning],
     counts: Sequence[int] = (),
+    expected_s: float = 0.0,
 ) -> tuple[Tuning, list[str]]:
     """``tuning``, with every collective that fails the replay back at the default.
 
     Where no rule departs from the default nothing will be loaded, so nothing is replayed. ``emit`` makes a tuning of
-    other rules; ``counts`` as of ``replay``. Also: what was found, a line each. Raises ColltuneError where even the
-    library's own choices fail.
+    other rules; ``counts`` and ``expected_s`` as of ``replay``. Also: what was found, a line each. Raises
+    UncheckedError where the replay does not end in its time, ColltuneError where even the library's own choices fail.
     """
     notes: list[str] = []
     if not departing(tuning.rule_sets):
         return tuning, notes
     for _ in range(len(tuning.rule_sets) + 1):
         write_files(workplace, tuning.files)
-        result = replay(bench, tuning.rule_sets, tuning.variables_at(workplace), short=True, counts=counts)
+        result = replay(
+            bench, tuning.rule_sets, tuning.variables_at(workplace), short=True, counts=counts, expected_s=expected_s
+        )
         if result.passed:
             return tuning, notes
+        if result.unfinished and not result.failures:
+            raise UncheckedError(result.message, "Give a larger --budget, or tune on fewer nodes")
         blamed = blamed_collectives(result) & departing(tuning.rule_sets)
         if not blamed:
             blamed = departing(tuning.rule_sets)

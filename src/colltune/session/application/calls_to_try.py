@@ -30,7 +30,7 @@ from colltune.mpi.job import find_job
 from colltune.mpi.launch_line import host_file_of
 from colltune.predict.model import TimesModel, load_model
 from colltune.profile.application_profile import Profile
-from colltune.prove.replay.on_workbench import departing, make_safe
+from colltune.prove.replay.on_workbench import UncheckedError, departing, make_safe
 from colltune.session.tuning.payoff import machine_like
 from colltune.store.tuning import MANIFEST, Tuning, load_deployable, save_tuning
 
@@ -186,8 +186,12 @@ def _safe(
     right: defaultdict[int, list[Choice]] = defaultdict(list)
     notes: list[str] = []
     for place, rule_sets in enumerate(_layers(kinds)):
-        with tempfile.TemporaryDirectory(dir=directory) as workplace:
-            checked, found = make_safe(bench, alone(rule_sets), Path(workplace), alone, counts)
+        try:
+            with tempfile.TemporaryDirectory(dir=directory) as workplace:
+                checked, found = make_safe(bench, alone(rule_sets), Path(workplace), alone, counts)
+        except UncheckedError as error:
+            notes.append(f"{error.what}; what was not checked is not tried")
+            continue
         notes += found
         for number, one in enumerate(kinds):
             if one.collective in departing(checked.rule_sets) and place < len(one.choices):

@@ -32,7 +32,7 @@ from colltune.measure.watch import PATIENT_SHARE, Watch
 from colltune.prove.in_run.in_application import said_of, without_slower
 from colltune.prove.proof import Before, Judged, Proof, workplace
 from colltune.prove.proposed import judge_one_launch, provisional
-from colltune.prove.replay.on_workbench import departing, make_safe
+from colltune.prove.replay.on_workbench import UncheckedError, departing, make_safe
 from colltune.prove.time_plan import TimePlan
 from colltune.search.campaign import Outcome
 from colltune.search.reuse import begin_journal
@@ -94,8 +94,10 @@ def tune(
         listener.note(
             "no proof was asked for (--gate off): nothing was measured twice, and rules may be slower than the default"
         )
-    replayed = None if stop.made else _replayed(decisions, judged.gate, out, before, listener, stop)
-    gate, tuning, unsafe = _concluded(decisions, judged.gate, replayed)
+    expected_s = measured.plan.replay_s
+    replayed = None if stop.made else _replayed(decisions, judged.gate, out, before, expected_s, listener, stop)
+    why = "the job was ended" if stop.made else "the check did not end in its time"
+    gate, tuning, unsafe = _concluded(decisions, judged.gate, replayed, why)
     outcome = replace(measured.outcome, interrupted=stop.made)
     fixed = sorted(decisions.fixed.keys() & departing(tuning.rule_sets)) if replayed is not None else []
     summary = replace(
@@ -220,11 +222,18 @@ def _judged(proof: Proof, decided: Mapping[str, Decided], decisions: Decisions) 
 
 
 def _replayed(
-    decisions: Decisions, gate: Sequence[Decision], out: Path, before: Before, listener: Listener, stop: StopRequest
+    decisions: Decisions,
+    gate: Sequence[Decision],
+    out: Path,
+    before: Before,
+    expected_s: float,
+    listener: Listener,
+    stop: StopRequest,
 ) -> tuple[Tuning, set[str]] | None:
     """The tuning of what is proven, without the collectives that give a wrong result under it, and these.
 
-    None where the replay was cut off: then nobody knows. Where no library loads the files there is nothing to replay.
+    ``expected_s``: what the replay is expected to take. None where it was cut off: then nobody knows. Where no library
+    loads the files there is nothing to replay.
     """
     proven = decisions.proven(gate)
     tuning = decisions.tuning(proven)
@@ -239,8 +248,11 @@ def _replayed(
         listener.stage("replaying every collective under the new file")
     try:
         with stop.cuts(), workplace(out) as place:
-            tuning, found = make_safe(library, tuning, place, decisions.tuning)
-            wrong, more = _wrong_by_selector(library, tuning, live, place, listener)
+            tuning, found = make_safe(library, tuning, place, decisions.tuning, expected_s=expected_s)
+            wrong, more = _wrong_by_selector(library, tuning, live, place, expected_s, listener)
+    except UncheckedError as error:
+        listener.note(f"{error.what}; so nothing of this campaign is proven. {error.next_step}")
+        return None
     except INTERRUPTIONS:
         listener.note("the conformance check was cut off, so nothing of this campaign is proven")
         return None
@@ -252,13 +264,15 @@ def _replayed(
 
 
 def _concluded(
-    decisions: Decisions, gate: Sequence[Decision], replayed: tuple[Tuning, set[str]] | None
+    decisions: Decisions, gate: Sequence[Decision], replayed: tuple[Tuning, set[str]] | None, why: str
 ) -> tuple[Sequence[Decision], Tuning, set[str]]:
-    """The last verdicts, the tuning by them, and the collectives that the replay found wrong; None: was cut off."""
+    """The last verdicts, the tuning by them, and the collectives that the replay found wrong; None: was cut off, and
+    ``why``.
+    """
     if replayed is None:
         unloaded = decisions.bench.library is None
         untested = "the tuning was not finished" if unloaded else "the results under the files were not checked"
-        gate = provisional(gate, untested)
+        gate = provisional(gate, untested, why)
         return gate, decisions.put_off(gate), set()
     tuning, unsafe = replayed
     return refused(gate, dict.fromkeys(unsafe, WRONG_UNDER_FILE)), decisions.handed_over(gate, tuning, unsafe), unsafe
@@ -280,7 +294,12 @@ def _in_file(library: LibraryBench, collective: str) -> bool:
 
 
 def _wrong_by_selector(
-    library: LibraryBench, tuning: Tuning, live: Mapping[str, RuleSet], place: Path, listener: Listener
+    library: LibraryBench,
+    tuning: Tuning,
+    live: Mapping[str, RuleSet],
+    place: Path,
+    expected_s: float,
+    listener: Listener,
 ) -> tuple[set[str], list[str]]:
     """The collectives of ``live``, which no file decides, that fail the replay by the live selector, and why."""
     if not departing(live):
@@ -289,7 +308,7 @@ def _wrong_by_selector(
     listener.stage("replaying every collective by the live selector")
     listener.note(f"no file of this MPI decides {names}: `colltune run --via live` does")
     alone = partial(by_selector_alone, library, tuning, environment=os.environ)
-    safe, found = make_safe(library, alone(live), place, alone)
+    safe, found = make_safe(library, alone(live), place, alone, expected_s=expected_s)
     return departing(live) - departing(safe.rule_sets), found
 
 
