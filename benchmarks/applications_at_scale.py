@@ -33,21 +33,20 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from colltune.bench.simulated_cluster import Simulation, find_simgrid, open_simulation
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.proven import Verdict
 from colltune.core.scenario import Scenario
 from colltune.learn.stakes import Stakes
-from colltune.machine.compile import source_directory
-from colltune.measure.smpi_cluster import SimulatedCluster
-from colltune.measure.smpi_process import SimulatedCall, settings
 from colltune.profile.application_profile import Profile, stakes
 from colltune.profile.extrapolate import extrapolate
 from colltune.profile.profile_files import load_profile
 from colltune.session.tuning.options import Listener, TuneOptions
 from colltune.session.tuning.tune import tune
 from colltune.store.tuning import Tuning
+from colltune_study.simulated.simulated_cluster import NATIVE, Simulation, find_simgrid, open_simulation
+from colltune_study.simulated.smpi_cluster import SimulatedCluster
+from colltune_study.simulated.smpi_process import SimulatedCall, settings
 from skeleton import ROOTED, Computing, Kind, Skeleton, computing_of, make_skeleton, order_of
 
 HERE = Path(__file__).resolve().parent
@@ -234,8 +233,8 @@ def lines_of(skeleton: Skeleton, algorithms: Sequence[SimulatedCall], order: Seq
 
 
 def compile_skeleton(program: Path) -> Path:
-    """The program that replays skeletons, with the algorithms of native/simulated."""
-    own = source_directory("simulated")
+    """The program that replays skeletons, with the algorithms of simulated clusters."""
+    own = NATIVE
     sources = [HERE / "native" / "skeleton" / "skeleton.cpp"]
     sources += sorted(path for path in own.glob("*.cpp") if path.name not in ("main.cpp", "verify.cpp"))
     words = ["smpicxx", "-std=gnu++17", "-O2", "-Wall", "-Wextra", "-iquote", str(own), *map(str, sources)]

@@ -33,9 +33,9 @@ from colltune.learn.noise import cautious_sd
 from colltune.predict.bursts import Times
 from colltune.predict.calibration import LOSS, MOST_PROBABLE, Calibration, probability_of_loss
 from colltune.predict.pair_kernel import PairKernel
-from colltune.predict.pair_kernel_fit import fit_pair_theta, studies_of
 from colltune.predict.transfer import TransferPrior
 from colltune.store.grid import Grid
+from colltune_study.training.pair_kernel_fit import fit_pair_theta, studies_of
 
 _SET_UP_S = 1e-3
 _FEWEST, _MOST, _BOX_S = 3, 20, 0.05

@@ -34,12 +34,12 @@ from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
-from colltune.measure.drawn import Noise, SimulatedSource
 from colltune.measure.launch_effects import AS_MEASURED, NO_EFFECTS
 from colltune.prove.audit.audit import Audit
 from colltune.prove.audit.claims import claims_of
 from colltune.store.dataset import load_grids
 from colltune_study.research.delivery import by_cluster, deliver
+from colltune_study.simulated.drawn import Noise, SimulatedSource
 
 DATA = Path(__file__).parent / "data"
 NOISY, MODES, MODES_SEEDS = 0.1, "modes", 4

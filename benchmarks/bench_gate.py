@@ -41,11 +41,11 @@ from colltune.core.sample import Environment, Sample
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
-from colltune.measure.drawn import Noise, SimulatedSource
 from colltune.measure.launch_effects import AS_MEASURED
 from colltune.prove.audit.audit import EFFORT, Audit
 from colltune.prove.audit.claims import Claim
 from colltune.prove.audit.harm import HARMED_SHARE, SLOWER
+from colltune_study.simulated.drawn import Noise, SimulatedSource
 
 ENVIRONMENT = Environment("mpich", "5.0.2", "0" * 64, "simulated", 8, 2, "single")
 NOISE, MODES = Noise(), Noise(own_mode=1.38)

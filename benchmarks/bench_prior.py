@@ -30,12 +30,12 @@ from colltune.core.model_answers import Model, Prediction
 from colltune.core.scenario import Scenario
 from colltune.learn.decision import DecisionLearner
 from colltune.predict.bursts import Times
-from colltune.predict.training import FEWEST_SCENARIOS
 from colltune.predict.transfer import TransferPrior, times_of
 from colltune.store.dataset import load_grids
 from colltune.store.grid import Grid
 from colltune_study.research.compare import estimate, write_steps
 from colltune_study.research.simulate import Pace, Run, simulate
+from colltune_study.training.train import FEWEST_SCENARIOS
 from steps_table import read_steps
 
 DATA = Path(__file__).parent / "data"

@@ -1,8 +1,10 @@
-"""How large the package is, how it hangs together, and what its tests cost: a table, and bench/house.json.
+"""How large the packages are, how they hang together, and what their tests cost: a table, and bench/house.json.
 
-``lines_python`` and ``lines_c``: lines of src and of native. ``class_names_twice``: names of public classes that stand
-for several things; ``file_names_twice``: names of modules that recur. ``rooms`` are the packages directly below the
-whole, ``arrows`` the pairs of them of which one imports the other; ``circles``: groups of modules that import one
+Lines are those of tracked files: ``lines_python`` of the user's wheel, ``lines_study`` of colltune-study, ``lines_c``
+of C and C++ in both, ``lines_tests`` of the tests in Python, C and C++, ``lines_benchmarks`` of benchmarks in Python.
+The exit code is 1 where a figure is beyond its limit (``LIMITS``). ``class_names_twice``: names of public classes that
+stand for several things; ``file_names_twice``: names of modules that recur. ``rooms`` are the packages directly below
+the whole, ``arrows`` the pairs of them of which one imports the other; ``circles``: groups of modules that import one
 another. ``help_s``: `colltune --help`, the median of several starts. ``test_cases``: what pytest collects; of these
 ``cases_make_test`` are run by `make test`. ``mutants_found`` of ``mutants``: what `benchmarks/mutants.py run` wrote
 last. With --install, ``install_mb``: plain colltune in a fresh environment, without pip itself. With --tests,
@@ -24,6 +26,7 @@ import venv
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 import grimp
 import numpy as np
@@ -35,8 +38,36 @@ from scipy.sparse.csgraph import connected_components
 from mutants import SLICE
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGE = ROOT / "src" / "colltune"
+PRODUCT, STUDY = "src/colltune", "src/colltune_study"
 STARTS = 15
+LONG = 60  # lines of a function
+
+
+class Limit(NamedTuple):
+    """``most``: beyond it this program fails. ``aim``: where it has to come to; then ``most`` is lowered to it."""
+
+    most: float
+    aim: float
+
+
+LIMITS = {
+    "lines_python": Limit(45_500, 41_500),
+    "lines_study": Limit(5_500, 5_500),
+    "lines_c": Limit(17_500, 13_500),
+    "lines_tests": Limit(46_000, 38_000),
+    "lines_benchmarks": Limit(12_000, 9_000),
+    "long_functions": Limit(6, 0),
+    "class_names_twice": Limit(0, 0),
+    "circles": Limit(0, 0),
+}
+
+
+def tracked(directory: str, *kinds: str) -> list[Path]:
+    """The files of ``kinds`` below ``directory`` that git knows and that are there."""
+    command = ["git", "ls-files", "-z", *(f"{directory}/**/*{kind}" for kind in kinds)]
+    command += [f"{directory}/*{kind}" for kind in kinds]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return [path for name in sorted({*listed.split("\0")} - {""}) if (path := ROOT / name).is_file()]
 
 
 def lines(paths: Iterable[Path]) -> int:
@@ -45,19 +76,24 @@ def lines(paths: Iterable[Path]) -> int:
 
 def size() -> dict[str, float]:
     """Lines, and names that stand for more than one thing."""
-    modules = sorted(PACKAGE.rglob("*.py"))
+    product, study = tracked(PRODUCT, ".py"), tracked(STUDY, ".py")
+    modules = [*product, *study]
     classes: Counter[str] = Counter()
+    long = 0
     for path in modules:
-        classes.update(
-            node.name
-            for node in ast.parse(path.read_bytes()).body
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
-        )
+        tree = ast.parse(path.read_bytes())
+        classes.update(node.name for node in tree.body if isinstance(node, ast.ClassDef) and node.name[0] != "_")
+        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+        long += sum((node.end_lineno or 0) - node.lineno >= LONG for node in functions)
     files = Counter(path.name for path in modules if path.name != "__init__.py")
-    native = [path for kind in ("*.c", "*.h", "*.cpp") for path in (ROOT / "native").rglob(kind)]
+    c = (".c", ".h", ".cpp")
     return {
-        "lines_python": lines(modules),
-        "lines_c": lines(native),
+        "lines_python": lines(product),
+        "lines_study": lines(study),
+        "lines_c": lines([*tracked("native", *c), *tracked(STUDY, *c)]),
+        "lines_tests": lines(tracked("tests", ".py", *c)),
+        "lines_benchmarks": lines(tracked("benchmarks", ".py")),
+        "long_functions": long,
         "modules": len(modules),
         "class_names_twice": sum(number > 1 for number in classes.values()),
         "file_names_twice": sum(number > 1 for number in files.values()),
@@ -66,17 +102,18 @@ def size() -> dict[str, float]:
 
 def imports() -> dict[str, float]:
     """Rooms, arrows between them, and circles of modules."""
-    graph = grimp.build_graph("colltune", cache_dir=None)
+    graph = grimp.build_graph("colltune", "colltune_study", cache_dir=None)
     modules = sorted(graph.modules)
     number = {module: index for index, module in enumerate(modules)}
     pairs = [(one, other) for one in modules for other in graph.find_modules_directly_imported_by(one)]
     rows, columns = ([number[pair[end]] for pair in pairs] for end in (0, 1))
     matrix = csr_array((np.ones(len(pairs)), (rows, columns)), shape=(len(modules), len(modules)))
     _, group = connected_components(matrix, connection="strong")
+    packages = ("colltune", "colltune_study")
     rooms = [(".".join(one.split(".")[:2]), ".".join(other.split(".")[:2])) for one, other in pairs]
     return {
-        "rooms": len(graph.find_children("colltune")),
-        "arrows": len({pair for pair in rooms if pair[0] != pair[1] and "colltune" not in pair}),
+        "rooms": sum(len(graph.find_children(package)) for package in packages),
+        "arrows": len({pair for pair in rooms if pair[0] != pair[1] and not {*packages} & {*pair}}),
         "circles": sum(members > 1 for members in Counter(group.tolist()).values()),
     }
 
@@ -145,10 +182,13 @@ def main() -> None:
     out = ROOT / "bench" / "house.json"
     out.parent.mkdir(exist_ok=True)
     out.write_text(json.dumps(figures, indent=1) + "\n")
-    table = Table("what", "how much")
+    table = Table("what", "how much", "at most", "aim")
     for name, value in figures.items():
-        table.add_row(name, f"{value:,}")
+        table.add_row(name, f"{value:,}", *(f"{limit:,}" for limit in LIMITS.get(name, ())))
     Console().print(table)
+    beyond = [name for name, limit in LIMITS.items() if figures[name] > limit.most]
+    if beyond:
+        sys.exit(f"beyond their limits (benchmarks/house.py): {', '.join(beyond)}")
 
 
 if __name__ == "__main__":

@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from colltune.bench.simulated_cluster import open_simulation
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space
 from colltune.measure.contract import Effort
-from colltune.measure.smpi import STEPS
-from colltune.session.collect import CollectOptions, collect, simulated_subject
+from colltune_study.simulated.simulated_cluster import open_simulation
+from colltune_study.simulated.smpi import STEPS
+from colltune_study.tables.collect import CollectOptions, collect, simulated_subject
 
 COLLECTIVES = ("allgather", "allreduce", "alltoall", "bcast", "gather", "reduce", "reduce_scatter")
 COLUMNS = (

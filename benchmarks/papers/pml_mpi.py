@@ -19,11 +19,11 @@ from colltune.core.errors import InputError
 from colltune.core.scenario import Scenario
 from colltune.core.units import format_size
 from colltune.measure.replay import MeasuringCost
-from colltune.predict.training import FEWEST_SCENARIOS
 from colltune.predict.transfer import TransferPrior, times_of
 from colltune.store.dataset import load_grids
 from colltune.store.grid import Grid
 from colltune_study.research.figures import COLOURS, STYLES, new_panels, save
+from colltune_study.training.train import FEWEST_SCENARIOS
 from papers.entrants import entrant
 from papers.study import Made, Study
 from part_of_grid import part_of

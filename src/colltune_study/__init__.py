@@ -9,3 +9,4 @@ colltune_study.evaluate("data.parquet").runs
 from colltune_study.api import collect as collect
 from colltune_study.api import evaluate as evaluate
 from colltune_study.api import train as train
+from colltune_study.api import tune as tune

@@ -8,13 +8,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from colltune.core.units import parse_duration, parse_size
-from colltune.session.arguments import MAX_SIZE, MachineArguments, PathLike, machine_options, names_of, paths_of
+from colltune.session.arguments import (
+    MAX_SIZE,
+    CampaignArguments,
+    MachineArguments,
+    PathLike,
+    machine_options,
+    names_of,
+    paths_of,
+)
 
 if TYPE_CHECKING:
+    from colltune.api.tuned import Tuned
     from colltune.predict.model import TimesModel
-    from colltune.session.collect import Collected
     from colltune.session.tuning.options import Listener
     from colltune_study.research.evaluation import StrategyComparison
+    from colltune_study.tables.collect import Collected
 
 
 def collect(
@@ -39,8 +48,8 @@ def collect(
 
     No name is all collectives. Raises ColltuneError; what was measured by then is kept, and ``resume`` goes on.
     """
-    from colltune.session.collect import CollectOptions
-    from colltune.session.collect_here import collect_here
+    from colltune_study.tables.collect import CollectOptions
+    from colltune_study.tables.collect_here import collect_here
 
     options = CollectOptions(
         names_of(collectives),
@@ -69,7 +78,7 @@ def train(
     The model is also in ``out``, which `predict` takes as ``model``. Raises InputError where no two clusters measured
     one collective.
     """
-    from colltune.predict.training import train_into
+    from colltune_study.training.train import train_into
 
     return train_into(Path(out), paths_of(tables), seed, listener)
 
@@ -94,3 +103,22 @@ def evaluate(
 
     grids = load(paths_of(tables), names_of(collectives))
     return compare(grids, Plan(contestants(strategies), seeds, parse_duration(budget), jobs))
+
+
+def tune(
+    cluster: str,
+    collectives: str | Sequence[str],
+    out: PathLike = "tuned",
+    *,
+    listener: Listener | None = None,
+    **arguments: Unpack[CampaignArguments],
+) -> Tuned:
+    """Tunes a simulated ``cluster`` such as "dragonfly:64x4", as `colltune study tune` does."""
+    from colltune.api.tuned import load
+    from colltune.session.tuning.tune_here import tune_here
+    from colltune_study.simulated.tune import opened, options_of
+
+    options = options_of(names_of(collectives), arguments)
+    with opened(cluster) as bench:
+        tune_here(options, Path(out), listener, bench=bench)
+    return load(out)

@@ -9,9 +9,9 @@ from colltune.core.choice import DEFAULT
 from colltune.core.sample import Environment, Status
 from colltune.core.space import Point
 from colltune.measure.contract import Source
-from colltune.measure.drawn import Noise, SimulatedSource
 from colltune.measure.replay import ReplaySource
 from colltune.store.grid import Grid
+from colltune_study.simulated.drawn import Noise, SimulatedSource
 from colltune_study.testing import HALVING, RING, TREE, small_space, true_time_s
 from source_laws import SourceContract
 

@@ -10,8 +10,8 @@ import pytest
 import colltune
 import colltune_study
 from colltune.mpi.installation import Installation
-from colltune.session.collect import journal_of
 from colltune.store.journal import read_journal
+from colltune_study.tables.collect import journal_of
 
 pytestmark = pytest.mark.mpi
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from colltune.bench.simulated_cluster import Simulation, open_simulation
+from colltune_study.simulated.simulated_cluster import Simulation, open_simulation
 
 
 @pytest.fixture(scope="session", name="simulated_environ")

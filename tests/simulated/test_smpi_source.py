@@ -6,15 +6,15 @@ import pytest
 
 from bench_laws import BenchContract
 from colltune.bench.contract import Bench
-from colltune.bench.simulated_cluster import Simulation
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.sample import Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.measure.contract import Effort, Source
-from colltune.measure.smpi import STEADY, Simulator
-from colltune.measure.smpi_cluster import parse_cluster
-from colltune.measure.smpi_process import SimulatedCall
+from colltune_study.simulated.simulated_cluster import Simulation
+from colltune_study.simulated.smpi import STEADY, Simulator
+from colltune_study.simulated.smpi_cluster import parse_cluster
+from colltune_study.simulated.smpi_process import SimulatedCall
 from source_laws import SourceContract
 
 

@@ -9,8 +9,8 @@ from colltune.core.scenario import Scenario
 from colltune.core.space import Space
 from colltune.learn.decision import DecisionLearner
 from colltune.measure.contract import Effort
-from colltune.measure.drawn import SimulatedSource
 from colltune.search.campaign import Campaign, Outcome, Progress
+from colltune_study.simulated.drawn import SimulatedSource
 from colltune_study.testing import small_space, true_time_s
 
 ENVIRONMENT = Environment("mpich", "5.0.2", "0" * 64, "simulated", 3, 4, "single")

@@ -18,11 +18,10 @@ from colltune.core.scenario import Scenario
 from colltune.core.space import Space, message_sizes, shapes
 from colltune.core.topology import Topology
 from colltune.emit.contract import variables_for
-from colltune.emit.simulated_rules import SimulatedEmitter
-from colltune.measure.drawn import QUIET, Noise, SimulatedSource
 from colltune.measure.resolve import Settings
 from colltune.schedule.topology_files import load_topology
 from colltune.store.tuning import Tuning
+from colltune_study.simulated.drawn import QUIET, Noise, SimulatedSource
 
 ENVIRONMENT = Environment("mpich", "5.0.2", "0" * 64, "in memory", 2, 4, "single")
 Truth = Callable[[Scenario, Choice], float | Status]
@@ -107,8 +106,7 @@ class MemoryBench:
         return rule_set
 
     def tuning(self, rule_sets: Mapping[str, RuleSet]) -> Tuning:
-        files = SimulatedEmitter().emit(list(rule_sets.values()))
-        return Tuning(self.environment, rule_sets, {f"simulated/{name}": data for name, data in files.items()}, {})
+        return Tuning(self.environment, rule_sets, {}, {})
 
 
 @dataclass

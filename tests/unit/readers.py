@@ -52,14 +52,10 @@ from colltune.emit.openmpi.lint_rules import fix_rules, lint_rules_files
 from colltune.emit.openmpi.reader import ReadError
 from colltune.emit.openmpi.rules_file import RULES_FILE, OpenMpiEmitter
 from colltune.emit.ranges import IntelMpiEmitter, Mvapich2Emitter
-from colltune.emit.simulated_rules import FILE as SIMULATED_FILE
-from colltune.emit.simulated_rules import SimulatedEmitter
 from colltune.machine.hardware_features import read_features
 from colltune.machine.record import RecordedMachine
 from colltune.measure.agent_process import parse_fields
 from colltune.measure.osu import parse_latency
-from colltune.measure.smpi import read_memory
-from colltune.measure.smpi_cluster import parse_cluster
 from colltune.mpi.detect import describe_machine
 from colltune.mpi.job import find_job, parse_host_file
 from colltune.predict.model import load_model
@@ -81,6 +77,8 @@ from colltune.store.journal import Journal, read_journal
 from colltune.store.lock import _read as read_lock
 from colltune.store.tuning import MANIFEST, load_tuning
 from colltune_study.research.weights import load_call_counts
+from colltune_study.simulated.smpi import read_memory
+from colltune_study.simulated.smpi_cluster import parse_cluster
 from journal_laws import ENVIRONMENT, example_samples
 
 ROOT = Path(__file__).parents[2]
@@ -413,7 +411,9 @@ def mpich_named(data: bytes) -> None:
 
 
 @reader(
-    "emit.mpich.defaults bench.backends.mpich bench.simulated_cluster mpi.detect mpi.reads mpi.same", of_json, _trees
+    "emit.mpich.defaults bench.backends.mpich simulated.simulated_cluster mpi.detect mpi.reads mpi.same",
+    of_json,
+    _trees,
 )
 def mpich_library(data: bytes) -> None:
     others = b"\0".join(_trees())
@@ -479,11 +479,6 @@ UCC_TL_UCP_ALLREDUCE_KN_RADIX=0-4k:4,4k-inf:8
 def ucc_conf(data: bytes) -> None:
     for check in lint_ucc_files({"f": data}):
         format_check(check)
-
-
-@reader("emit.simulated_rules", of_json, lambda: [SimulatedEmitter().emit([RULES])[SIMULATED_FILE]])
-def simulated_rules(data: bytes) -> None:
-    SimulatedEmitter().parse({SIMULATED_FILE: data}, "bcast")
 
 
 PLACE = Path("candidates/candidates")
@@ -626,7 +621,7 @@ def machine_files(data: bytes) -> None:
     describe_machine(texts_alone.get("proc/cpuinfo", ""))
 
 
-@reader("core.choice core.units measure.smpi_cluster", of_lines,
+@reader("core.choice core.units simulated.smpi_cluster", of_lines,
         texts("recexch(k=4,b=x)", "64KiB", "1h30m", "dragonfly:8x2,taper=0.5"))  # fmt: skip
 def words(data: bytes) -> None:
     for parse in (parse_choice, parse_size, parse_duration, parse_cluster):
@@ -659,7 +654,11 @@ def _table(path: Path) -> bytes:
     return b"\n".join(gzip.decompress(path.read_bytes()).splitlines()[:400]) + b"\n"
 
 
-@reader("measure.smpi bench.simulated_cluster", of_lines, texts('{"time x 2 2": [1e-5, true]}\n{"why": "it failed"}\n'))
+@reader(
+    "simulated.smpi",
+    of_lines,
+    texts('{"time x 2 2": [1e-5, true]}\n{"why": "it failed"}\n'),
+)
 def simulated_memory(data: bytes) -> None:
     with folder(**{"m.jsonl": data}) as place:
         read_memory(place / "m.jsonl")

@@ -13,12 +13,12 @@ from colltune.core.sample import Environment, OtherViews, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, weight_of
 from colltune.measure.contract import Effort
-from colltune.measure.drawn import QUIET, Noise, SimulatedSource
 from colltune.prove.audit.audit import Audit
 from colltune.prove.audit.claims import claims_of
 from colltune.prove.audit.evidence import FEWEST_LAUNCHES
 from colltune.prove.audit.harm import HARMED_SHARE, SLOWER
 from colltune.site.pairs import PairedRatio
+from colltune_study.simulated.drawn import QUIET, Noise, SimulatedSource
 
 ENVIRONMENT = Environment("mpich", "5.0.2", "0" * 64, "simulated", 8, 2, "single")
 RING, TREE = Choice("ring"), Choice("tree")

@@ -14,8 +14,10 @@ from colltune.core.errors import InputError
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space, counts
-from colltune.measure.drawn import SimulatedSource
-from colltune.session.collect import (
+from colltune.store.dataset import load_grids, parse_algorithm
+from colltune.store.journal import read_journal
+from colltune_study.simulated.drawn import SimulatedSource
+from colltune_study.tables.collect import (
     CollectOptions,
     Subject,
     collect,
@@ -23,9 +25,7 @@ from colltune.session.collect import (
     scenarios_of,
     sizes_of,
 )
-from colltune.store.dataset import load_grids, parse_algorithm
-from colltune.store.journal import read_journal
-from colltune.store.table import rows_of, save_rows
+from colltune_study.tables.table import rows_of, save_rows
 
 # What readers of the tables expect.
 COLUMNS = {

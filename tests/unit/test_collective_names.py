@@ -71,7 +71,7 @@ def test_a_nonblocking_one_that_nothing_steers_is_refused_with_the_reason() -> N
     [
         ["tune", "bcats"],
         ["tune", "bcast,bcats"],
-        ["tune", "bcats", "--simulate", "dragonfly:2x2"],
+        ["study", "tune", "dragonfly:2x2", "bcats"],
         ["study", "collect", "bcats"],
         ["predict", "bcats"],
     ],

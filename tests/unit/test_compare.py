@@ -15,7 +15,6 @@ from colltune.core.errors import InputError, LaunchError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment, Status
 from colltune.core.scenario import Scenario, SizeBasis
-from colltune.measure.drawn import Noise, SimulatedSource
 from colltune.measure.watch import Watch
 from colltune.prove.compare.default_against_tuned import tuned_side
 from colltune.prove.compare.two_sides import Side, compare_sides
@@ -23,6 +22,7 @@ from colltune.prove.compare.verdict import PointVerdict
 from colltune.session.compare import Verification, _judged, look_and_compare
 from colltune.session.sides import parse_side
 from colltune.store.tuning import Tuning, save_tuning
+from colltune_study.simulated.drawn import Noise, SimulatedSource
 from documented_json import check_document
 
 CALLS = [Scenario(name, 2, 4, size) for name in ("allreduce", "bcast", "gather") for size in (4, 256, 16384)]

@@ -15,12 +15,12 @@ from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
 from colltune.measure.contract import Effort
-from colltune.measure.drawn import QUIET, Noise, SimulatedSource
 from colltune.prove.compare.sentinels import Recheck, Sentinel, SentinelFinding, recheck, sentinels, verdicts
 from colltune.search.reuse import begin_journal, cheap, fitting, reuse
 from colltune.store.earlier import Earlier, archive, entries, latest_profile, new_entry, read_history
 from colltune.store.journal import Journal, read_journal
 from colltune.store.tuning import JOURNAL, MANIFEST
+from colltune_study.simulated.drawn import QUIET, Noise, SimulatedSource
 from journal_laws import ENVIRONMENT
 
 RING, TREE, NB = Choice("ring"), Choice("tree"), Choice("nb")

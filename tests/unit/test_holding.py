@@ -9,7 +9,6 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.proven import Decision, Verdict
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
-from colltune.measure.drawn import QUIET, Noise, SimulatedSource
 from colltune.prove.drift import look_again
 from colltune.prove.in_run.holding import (
     FEWEST_LAUNCHES,
@@ -21,6 +20,7 @@ from colltune.prove.in_run.holding import (
     launches_to_lose,
     verdicts,
 )
+from colltune_study.simulated.drawn import QUIET, Noise, SimulatedSource
 from journal_laws import ENVIRONMENT
 
 RING = Choice("ring")

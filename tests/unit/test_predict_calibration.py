@@ -11,8 +11,8 @@ from colltune.learn.noise import cautious_sd
 from colltune.predict.calibration import LOSS, MOST_PROBABLE, Calibration, probability_of_loss
 from colltune.predict.cost import TERMS, terms
 from colltune.predict.pair_kernel import PRIOR_THETA, PairKernel
-from colltune.predict.pair_kernel_fit import fit_pair_theta, studies_of, study
 from colltune.predict.transfer import TransferPrior
+from colltune_study.training.pair_kernel_fit import fit_pair_theta, studies_of, study
 
 CHOICES = tuple(Choice(name) for name in ("recursive_doubling", "ring", "rabenseifner", "recexch"))
 SCENARIOS = tuple(Scenario("allreduce", nodes, 4, 1 << size) for nodes in (4, 16) for size in range(4, 25, 2))

@@ -16,9 +16,9 @@ from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.core.scenario import Scenario
 from colltune.predict.model import FILE, Range, TimesModel, TrainedTimes, load_model
-from colltune.predict.training import save_model, train_model
 from colltune.predict.transfer import TransferPrior
 from colltune.predict.trees import Forest, forest_of
+from colltune_study.training.train import save_model, train_model
 
 CHOICES = (Choice("recursive_doubling"), Choice("ring"), Choice("recexch", (("k", 4),)))
 PAIRS = [

@@ -20,7 +20,6 @@ from colltune.core.stop import StopRequest
 from colltune.distill.decide import Decided, decide
 from colltune.emit.mpich.below import shared_by
 from colltune.measure.contract import Effort
-from colltune.measure.drawn import SimulatedSource
 from colltune.prove.audit.evidence import FEWEST_LAUNCHES
 from colltune.prove.compare.default_against_tuned import verify
 from colltune.prove.compare.in_force import FilesComparison
@@ -30,6 +29,7 @@ from colltune.search.models import MeasuredModel
 from colltune.session.tuning.options import Listener
 from colltune.store.journal import read_journal
 from colltune.store.tuning import CONFIRMATION, Tuning
+from colltune_study.simulated.drawn import SimulatedSource
 
 FAST, RING, TREE = Choice("nb"), Choice("ring"), parse_choice("alpha+tree(k=3)")
 ENVIRONMENT = Environment("mpich", "5.0.2", "0" * 64, "simulated", 4, 4, "single")

@@ -6,22 +6,22 @@ from typing import TypedDict, Unpack
 
 import pytest
 
-from colltune.bench.simulated_cluster import Simulation
-from colltune.catalog.simulated_catalogue import load_simulated
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.proven import THRESHOLD, Verdict
 from colltune.core.sample import Environment, Status
 from colltune.core.scenario import Scenario
 from colltune.core.stop import StopRequest
-from colltune.measure.smpi import AlgorithmCheck
-from colltune.measure.smpi_cluster import parse_cluster
-from colltune.measure.smpi_process import Simulated, SimulatedCall
 from colltune.search.campaign import Progress
 from colltune.session.tuning.options import Listener, TuneOptions
 from colltune.session.tuning.tune import tune
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
+from colltune_study.simulated.simulated_catalogue import load_simulated
+from colltune_study.simulated.simulated_cluster import Simulation
+from colltune_study.simulated.smpi import AlgorithmCheck
+from colltune_study.simulated.smpi_cluster import parse_cluster
+from colltune_study.simulated.smpi_process import Simulated, SimulatedCall
 
 
 class Asked(TypedDict, total=False):

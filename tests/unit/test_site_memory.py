@@ -14,7 +14,6 @@ from colltune.core.proven import CUT_APART, NOT_WORTH, Decision, Verdict
 from colltune.core.sample import Environment
 from colltune.core.scenario import Scenario
 from colltune.core.summary import Summary
-from colltune.measure.drawn import Noise
 from colltune.prove.proof import Judged
 from colltune.session.site.pending import PENDING
 from colltune.session.tuning.options import Listener, TuneOptions, TuneResult
@@ -25,6 +24,7 @@ from colltune.site.index import Index, open_index
 from colltune.site.knowledge import Knowledge
 from colltune.site.store import INBOX, SiteStore
 from colltune.store.tuning import Tuning, load_tuning
+from colltune_study.simulated.drawn import Noise
 
 RING = Choice("scatter_ring_allgather")
 NOISY = Noise(spread=0.05, tail_share=0.02, drift=0.02, unevenness=0.01, own_mode=1.02, own_share=0.5)

@@ -5,8 +5,8 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from colltune.core.errors import InputError
-from colltune.measure.smpi_cluster import KINDS, parse_cluster
-from colltune.measure.smpi_process import settings
+from colltune_study.simulated.smpi_cluster import KINDS, parse_cluster
+from colltune_study.simulated.smpi_process import settings
 
 
 @pytest.mark.parametrize("text", ["dragonfly:64x4", "fattree:64x16,taper=0.25", "torus:5x1,latency_ns=50,placement=7"])

@@ -15,13 +15,13 @@ from colltune.core.sample import Status
 from colltune.core.scenario import Scenario
 from colltune.core.stop import StopRequest
 from colltune.emit.live_rules import LIVE_FILE, parse_live
-from colltune.measure.drawn import Noise
 from colltune.prove.audit.evidence import FEWEST_LAUNCHES
 from colltune.search.campaign import WHOLE, Progress
 from colltune.session.tuning.options import Listener, TuneOptions
 from colltune.session.tuning.tune import tune
 from colltune.store.journal import read_journal
 from colltune.store.tuning import CONFIRMATION, JOURNAL, load_tuning
+from colltune_study.simulated.drawn import Noise
 
 RING = Choice("scatter_ring_allgather")
 NOISY = Noise(spread=0.05, tail_share=0.02, drift=0.02, unevenness=0.01, launch_mode=1.2, own_mode=1.02, own_share=0.5)
@@ -91,7 +91,7 @@ def test_where_no_library_loads_files_none_are_compared(tmp_path: Path) -> None:
     assert not [text for text in stages if re.search("file|replay", text)]
     assert len(bench.launches) >= 1 + FEWEST_LAUNCHES
     assert result.tuning.variables == {}
-    assert list(result.tuning.files) == ["simulated/rules.json"]
+    assert result.tuning.files == {}
 
 
 def test_a_file_whose_search_costs_more_than_it_brings_is_not_written(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 /* Replays the skeleton of a program inside one simulation: its collective calls in an order, computing between them.
  *
- * Linked with the algorithms of native/simulated. Arguments: ranks per node, seconds per byte of a reduction, seconds per
+ * Linked with the algorithms of simulated clusters. Arguments: ranks per node, seconds per byte of a reduction, seconds per
  * byte of a copy, the file of the skeleton. Its lines:
  *
  *     kind COLLECTIVE ALGORITHM K SEGMENT BYTES      kinds are numbered from 0, by their order

@@ -41,7 +41,7 @@ _SECTIONS = {
         "export": CommandEntry("Write a tuning in another format"),
         "predict": CommandEntry("Write a tuning without measuring, or after a few calls"),
         "site": CommandEntry("The memory of a site, and the tunings it hands out", is_group=True),
-        "study": CommandEntry("For research: collect, evaluate, train (colltune-study)", passes_on=True),
+        "study": CommandEntry("For research: collect, evaluate, tune, train (colltune-study)", passes_on=True),
     },
 }
 _ENTRIES = {name: entry for section in _SECTIONS.values() for name, entry in section.items()}

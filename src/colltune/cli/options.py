@@ -25,10 +25,6 @@ AsJson = Annotated[
 ThreadLevel = Annotated[
     str, typer.Option(help="What the application asks MPI_Init_thread for: single, funneled, serialized or multiple.")
 ]
-Simulate = Annotated[
-    str,
-    typer.Option(help="Use a simulated cluster in place of this job's MPI: dragonfly:64x4 (nodes x ranks per node)."),
-]
 
 
 def given_options(context: typer.Context, names: Iterable[str]) -> list[str]:

@@ -13,6 +13,7 @@ from colltune.core.errors import InputError
 from colltune.session.arguments import TuneArguments
 
 if TYPE_CHECKING:
+    from colltune.bench.contract import Bench
     from colltune.session.tuning.options import TuneOptions
 
 
@@ -38,7 +39,7 @@ def tune(
     from colltune.core.collective_names import only_alltoallv
 
     began_s = time.monotonic()
-    if only_alltoallv(collectives or []) and not arguments["simulate"]:
+    if only_alltoallv(collectives or []):
         from colltune.cli.tune_alltoallv import refuse_other_options, tune_alltoallv
 
         refuse_other_options(context)
@@ -53,9 +54,18 @@ def tune(
     )
 
 
-def tune_and_show(options: "TuneOptions", out: Path, began_s: float, go_on: str, *, as_json: bool = False) -> None:
+def tune_and_show(
+    options: "TuneOptions",
+    out: Path,
+    began_s: float,
+    go_on: str,
+    *,
+    as_json: bool = False,
+    bench: "Bench | None" = None,
+) -> None:
     """Tunes, and shows how it goes and what came of it. ``go_on``: the command that goes on where it is cut off.
 
+    ``bench``: where to tune in place of this job.
     ``as_json``: what came of it as `colltune report --json` has it, and how it goes on standard error.
     """
     # The heavy imports come after the cheap checks, so that a slip of the fingers costs no wait.
@@ -68,16 +78,16 @@ def tune_and_show(options: "TuneOptions", out: Path, began_s: float, go_on: str,
     from colltune.session.tuning.tune_here import tune_here
 
     stop = StopRequest()
-    with Display(None if options.simulate else began_s + options.budget_s, err=as_json) as display:
+    with Display(None if bench else began_s + options.budget_s, err=as_json) as display:
         listener = display.listener(lambda: heed_scheduler(stop))
-        done = tune_here(options, out, listener, stop, began_s)
+        done = tune_here(options, out, listener, stop, began_s, bench)
     if as_json:
         print_json("tune", report_record(load_findings(out), out))
         return
     display.result(done.result, out, go_on)
     if done.payoff is not None:
         typer.echo("\n".join(folded(done.payoff.text(), WIDTH)))
-    if not done.result.outcome.interrupted and not options.simulate:
+    if not done.result.outcome.interrupted and bench is None:
         typer.echo(_page(out))
 
 

@@ -110,9 +110,9 @@ def build_parts(mpicc: str | Path, names: Sequence[str], cache: Path | None = No
     return _build(mpicc, names, cache, shared)
 
 
-def build_simulated(smpicxx: str | Path, cache: Path | None = None) -> Path:
-    """The program that SimGrid's SMPI runs (native/simulated); compiled if it is not yet there. Raises as ``build``."""
-    return _build(smpicxx, ("simulated",), cache, False, ".cpp")
+def build_cpp(compiler: str | Path, directory: Path, cache: Path | None = None) -> Path:
+    """The program made from the C++ in ``directory``; compiled if it is not yet there. Raises as ``build``."""
+    return _made(compiler, _Source.within(compiler, [directory], [directory], ".cpp"), directory.name, cache)
 
 
 def build_library(mpicc: str | Path, cache: Path | None = None) -> Path:
@@ -164,24 +164,34 @@ class _Source:
     wrapper: str
 
     @classmethod
-    def of(
-        cls, mpicc: str | Path, names: Sequence[str], *more: str, language: Literal[".c", ".cpp"] = ".c"
-    ) -> "_Source":
+    def of(cls, mpicc: str | Path, names: Sequence[str], *more: str) -> "_Source":
         """Directories under native/; COMMON is in all but the library that is linked to no MPI."""
         beside = TIMING_PARTS if _TIMING.intersection(names) else ()
         directories = [source_directory(name) for name in (*names, *beside, COMMON)]
-        include = directories[0].parent / "include"
         made = directories[:-1] if ENTRY in names else directories
+        return cls.within(mpicc, made, [directories[0].parent / "include", *directories], ".c", *more)
+
+    @classmethod
+    def within(
+        cls,
+        compiler: str | Path,
+        made: Sequence[Path],
+        included: Sequence[Path],
+        language: Literal[".c", ".cpp"],
+        *more: str,
+    ) -> "_Source":
+        """All of ``language`` in the directories ``made``, which may include what is in ``included``."""
         try:
-            wrapper = run_launch([str(mpicc), "-show"], os.environ, 60.0)
+            wrapper = run_launch([str(compiler), "-show"], os.environ, 60.0)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise InputError(
-                f"the compiler wrapper {mpicc} cannot be run: {error}", "Repair that MPI, or point --mpiexec at another"
+                f"the compiler wrapper {compiler} cannot be run: {error}",
+                "Repair that MPI, or point --mpiexec at another",
             ) from error
         return cls(
-            (*_LANGUAGE[language], *_FLAGS, *(f"-I{directory}" for directory in [include, *directories]), *more),
+            (*_LANGUAGE[language], *_FLAGS, *(f"-I{directory}" for directory in included), *more),
             tuple(sorted(path for directory in made for path in directory.glob(f"*{language}"))),
-            tuple(sorted(path for directory in [*directories, include] for path in directory.glob("*.h"))),
+            tuple(sorted(path for directory in included for path in directory.glob("*.h"))),
             wrapper.stdout,
         )
 
@@ -207,13 +217,18 @@ def _build(
     names: Sequence[str],
     cache: Path | None,
     shared: bool,
-    language: Literal[".c", ".cpp"] = ".c",
 ) -> Path:
-    source = _Source.of(mpicc, names, *(("-shared", "-fPIC") if shared else ()), language=language)
-    cache = cache or cache_directory(os.environ)
-    target = cache / f"{names[0]}-{_digest(mpicc, '', source)}{'.so' if shared else ''}"
+    source = _Source.of(mpicc, names, *(("-shared", "-fPIC") if shared else ()))
+    return _made(mpicc, source, names[0], cache, ".so" if shared else "")
+
+
+def _made(
+    compiler: str | Path, source: _Source, name: str, cache: Path | None, ending: Literal["", ".so"] = ""
+) -> Path:
+    """The file in the cache, compiled if it is not yet there."""
+    target = (cache or cache_directory(os.environ)) / f"{name}-{_digest(compiler, '', source)}{ending}"
     if not is_own(target):
-        _compile([str(mpicc), *source.arguments], names[0], target)
+        _compile([str(compiler), *source.arguments], name, target)
     return target
 
 

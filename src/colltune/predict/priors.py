@@ -1,4 +1,4 @@
-"""Where a campaign's prior comes from: earlier tunings, tables of times, a simulated twin, or other clusters."""
+"""Where a campaign's prior comes from: earlier tunings, tables of times, a simulated cluster, or other clusters."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

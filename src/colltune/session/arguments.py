@@ -119,9 +119,6 @@ class TuneArguments(CampaignArguments, MachineArguments, total=False):
             "",
         ),
     ]
-    simulate: Annotated[
-        str, Said("Use a simulated cluster in place of this job's MPI: dragonfly:64x4 (nodes x ranks per node).", "")
-    ]
 
 
 class RunArguments(TypedDict, total=False):
@@ -240,17 +237,3 @@ def refuse_with_alltoallv(given: Collection[str]) -> None:
     if refused:
         names = ", ".join("--" + name.replace("_", "-") for name in refused)
         raise InputError(f"{names} cannot be used with `tune alltoallv`", "Leave it out; --help says what there is")
-
-
-def refuse_with_simulate(machine: "MachineOptions") -> None:
-    """Raises InputError for options that say where to run: a simulated cluster runs nowhere."""
-    given = {
-        "--mpiexec": machine.mpiexec,
-        "--hostfile": machine.host_file,
-        "--nodes": machine.nodes,
-        "--ppn": machine.ppn,
-        "--thread-level": machine.thread_level != "single",
-    }
-    named = [name for name, value in given.items() if value]
-    if named:
-        raise InputError(f"{', '.join(named)} cannot be used with --simulate", "Write the shape as in dragonfly:64x4")

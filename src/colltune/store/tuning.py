@@ -244,7 +244,7 @@ def load_deployable(directory: Path, *, provisional: bool = False) -> Tuning:
     if not tuning.environment.has_mpi:
         raise InputError(
             f"{directory} was tuned on the simulated cluster {tuning.environment.machine}: no MPI reads its rules",
-            f"`colltune explain {directory} COLLECTIVE` shows them; to tune an MPI, leave out --simulate",
+            f"`colltune explain {directory} COLLECTIVE` shows them; `colltune tune` tunes an MPI",
         )
     return tuning
 

@@ -5,7 +5,7 @@ from typing import Annotated, Unpack
 
 import typer
 
-from colltune.cli.options import MaxSize, MinSize, Simulate, ThreadLevel, offers
+from colltune.cli.options import MaxSize, MinSize, ThreadLevel, offers
 from colltune.cli.stopping import heed_scheduler
 from colltune.session.arguments import MAX_SIZE, MachineArguments, machine_options
 
@@ -31,7 +31,12 @@ def collect(
     cluster: Annotated[str, typer.Option(help="Name of the cluster, for the table. Default: the scheduler's.")] = "",
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 1,
     thread_level: ThreadLevel = "single",
-    simulate: Simulate = "",
+    simulate: Annotated[
+        str,
+        typer.Option(
+            help="Use a simulated cluster in place of this job's MPI: dragonfly:64x4 (nodes x ranks per node)."
+        ),
+    ] = "",
     **machine: Unpack[MachineArguments],
 ) -> None:
     """Measure every legal algorithm at every shape and size, and write the table. Stops and resumes without loss."""
@@ -45,8 +50,8 @@ def collect(
     from colltune.cli.display import Display
     from colltune.core.stop import StopRequest
     from colltune.core.units import format_count, format_duration
-    from colltune.session.collect import CollectOptions
-    from colltune.session.collect_here import collect_here
+    from colltune_study.tables.collect import CollectOptions
+    from colltune_study.tables.collect_here import collect_here
 
     where = machine_options(machine, thread_level)
     options = CollectOptions(collectives or [], smallest, largest, between, *counts, budget_s, resume, seed)

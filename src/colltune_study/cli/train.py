@@ -15,7 +15,7 @@ def train(
 ) -> None:
     """Learn from other clusters' times which choice is fast where: the model that `predict` uses."""
     extra("sklearn", "training")
-    from colltune.predict.training import train_into
+    from colltune_study.training.train import train_into
 
     train_into(out, data, seed, typer.echo)
     typer.echo(f"{out}: {out.stat().st_size / 1e6:.2f} MB")

@@ -1,15 +1,16 @@
 """Each MPI library's own ways behind one interface: what can be chosen, how, and what its files decide."""
 
-from colltune.bench.backends.contract import Backend
+from colltune.bench.backends.contract import Backend, Recalled
 from colltune.bench.backends.mpich import MpichBackend
 from colltune.bench.backends.openmpi import OpenMpiBackend
-from colltune.bench.backends.simulated import RecordedBackend, SimulatedBackend
+from colltune.bench.backends.recorded import RecordedBackend
 from colltune.core.errors import InputError
+from colltune.core.extras import study
 from colltune.core.sample import Environment
 from colltune.emit.next.mpich_named import holds_named_trees
 from colltune.mpi.installation import Installation, Library
 
-__all__ = ["Backend", "open_backend", "recall_backend"]
+__all__ = ["Backend", "Recalled", "open_backend", "recall_backend"]
 
 
 def open_backend(installation: Installation) -> Backend:
@@ -33,15 +34,19 @@ def open_backend(installation: Installation) -> Backend:
             )
 
 
-def recall_backend(tuned: Environment) -> Backend:
-    """The backend of the MPI that was tuned, which need not be here: for people who ask what a tuning does."""
+def recall_backend(tuned: Environment) -> Recalled:
+    """Of the MPI that was tuned, which need not be here: for people who ask what a tuning does.
+
+    Raises InputError for no MPI that is tuned, and for a simulated cluster without colltune-study, which knows it.
+    """
     match tuned.mpi:
         case "mpich":
             return MpichBackend.recalled(tuned)
         case "openmpi":
             return OpenMpiBackend(tuned.mpi_version)
         case "simulated":
-            return SimulatedBackend()
+            simulated: Recalled = study("simulated")()
+            return simulated
         case "recorded":
             return RecordedBackend()
         case _:

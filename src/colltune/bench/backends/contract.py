@@ -10,11 +10,27 @@ from colltune.core.scenario import Scenario
 from colltune.emit.contract import Emitter
 
 
-class Backend(Protocol):
-    """One MPI library at one version."""
+class Recalled(Protocol):
+    """What a tuning of one MPI library at one version means; the library need not be here."""
 
     @property
     def catalogue(self) -> Catalogue: ...
+
+    def twin(self, scenario: Scenario, thread_level: str) -> Choice | None:
+        """The candidate that is the same as the default, None where no candidate is known to be."""
+        ...
+
+    def describe(self, files: Mapping[str, bytes], scenario: Scenario, thread_level: str) -> str:
+        """What runs in ``scenario`` with the selection files ``files`` (by name), in the library's own words."""
+        ...
+
+    def describe_default(self, scenario: Scenario, thread_level: str) -> str:
+        """What runs without them."""
+        ...
+
+
+class Backend(Recalled, Protocol):
+    """One MPI library at one version."""
 
     @property
     def emitter(self) -> Emitter: ...
@@ -35,23 +51,11 @@ class Backend(Protocol):
         """
         ...
 
-    def twin(self, scenario: Scenario, thread_level: str) -> Choice | None:
-        """The candidate that is the same as the default, None where no candidate is known to be."""
-        ...
-
     def shared(self, scenario: Scenario, choice: Choice) -> Mapping[Hashable, Choice]:
         """What the library's file cannot decide for ``choice`` in ``scenario`` alone, and what ``choice`` needs there.
 
         Two scenarios with a key in common have to agree on its value. Most choices have none.
         """
-        ...
-
-    def describe(self, files: Mapping[str, bytes], scenario: Scenario, thread_level: str) -> str:
-        """What runs in ``scenario`` with the selection files ``files`` (by name), in the library's own words."""
-        ...
-
-    def describe_default(self, scenario: Scenario, thread_level: str) -> str:
-        """What runs without them."""
         ...
 
     def takers(self, said_under: Callable[[Mapping[str, str]], str]) -> tuple[list[str], list[str]]:

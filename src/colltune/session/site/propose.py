@@ -14,8 +14,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from colltune.bench.backends import Backend, open_backend, recall_backend
+from colltune.bench.backends import Backend, open_backend
 from colltune.bench.backends.mpich import MpichBackend
+from colltune.bench.backends.openmpi import OpenMpiBackend
 from colltune.catalog import Catalogue
 from colltune.catalog.named_files import FILES
 from colltune.core.choice import DEFAULT, Choice
@@ -169,7 +170,7 @@ def _stance(decision: Decision) -> _Stance:
 def _backend(tuning: Tuning, mpiexec: str | None) -> Backend:
     wanted = tuning.environment
     if wanted.mpi != "mpich":
-        return recall_backend(wanted)
+        return OpenMpiBackend(wanted.mpi_version)
     here = find_mpi(mpiexec, os.environ, compiles=False)
     if here.library is not Library.MPICH or here.version != wanted.mpi_version:
         raise InputError(

@@ -22,7 +22,6 @@ from colltune.session.arguments import (
     TuneArguments,
     complete,
     machine_options,
-    refuse_with_simulate,
 )
 
 # A slip of the fingers is told at once, and not after the import of what learns.
@@ -49,7 +48,7 @@ class TuneOptions:
     ``topology`` says which parts of the job may measure at once: a file, the name of a scheme, or serial; None is what
     Slurm says, or serial. With ``application`` it is tuned for what that calls in the ``runtime_s`` to come, and
     ``check`` runs it at the end; ``allowed_s`` is the user's budget, where it is expected to save less than that.
-    ``machine`` is where; ``thread_level`` is "" where nobody said one. ``simulate``: a simulated cluster instead.
+    ``machine`` is where; ``thread_level`` is "" where nobody said one.
     """
 
     collectives: Sequence[str]
@@ -72,7 +71,6 @@ class TuneOptions:
     check: bool = False
     machine: MachineOptions | None = None
     thread_level: str = ""
-    simulate: str = ""
     store: Path | None = None
 
     @classmethod
@@ -96,11 +94,8 @@ class TuneOptions:
             check=said["check"],
             machine=machine_of(said),
             thread_level=said["thread_level"],
-            simulate=said["simulate"],
             store=_store_of(said),
         )
-        if found.simulate and found.machine is not None:
-            refuse_with_simulate(found.machine)
         found.require_something()
         if found.check and len(found.application) != 1:
             what = f"{len(found.application)} are" if found.application else "none is"
@@ -127,8 +122,7 @@ def _store_of(said: TuneArguments) -> Path | None:
     """
     from colltune.site.store import VARIABLE, SiteStore
 
-    # What a site measures is of its machine: a simulated cluster goes there only when it is told to.
-    named = said["store"] or (os.environ.get(VARIABLE) if not said["simulate"] else None)
+    named = said["store"] or os.environ.get(VARIABLE)
     if said["store"]:
         try:
             SiteStore.opened(Path(said["store"]))
@@ -145,8 +139,6 @@ def _require_together(collectives: Sequence[str], said: TuneArguments) -> None:
         raise InputError(f"--gate {gate} is neither on nor off", "Leave it out, unless you do research on colltune")
     if not profile and not collectives:
         raise InputError("nothing to tune is given", "Name collectives, or give a profile by --profile app.json")
-    if profile and said["simulate"]:
-        raise InputError("--profile is for a real machine, not for --simulate", "Leave one of them out")
 
 
 def load_said_profiles(said: PathLike | Sequence[PathLike] | None) -> tuple[Profile, ...]:

@@ -62,7 +62,7 @@ def tune(
     listener, stop = listener or Listener(), stop or StopRequest()
     options.require_something()
     if options.reproducible and bench.library is None:
-        raise InputError("--reproducible is about the bits of a real library's results", "Leave it out with --simulate")
+        raise InputError("--reproducible is about the bits of a real library's results", "Leave it out")
     collectives, nothing = check_collectives(options.collectives, bench.catalogue)
     for name, reason in nothing.items():
         listener.note(f"{name}: {reason}")

@@ -1,16 +1,15 @@
-"""Tunes where the options say: opens this job's MPI or a simulated cluster, and holds the directory meanwhile.
+"""Tunes where the options say: opens this job's MPI, and holds the directory meanwhile.
 
 What `colltune tune` and the Python API do.
 """
 
 import os
 import time
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from colltune.alltoallv.called import alltoallv_share
-from colltune.bench.simulated_cluster import open_simulation
+from colltune.bench.contract import Bench
 from colltune.bench.workbench import MachineOptions, open_workbench
 from colltune.core.stop import StopRequest
 from colltune.machine.hardware_features import read_features
@@ -46,20 +45,21 @@ def tune_here(
     listener: Listener | None = None,
     stop: StopRequest | None = None,
     began_s: float | None = None,
+    bench: Bench | None = None,
 ) -> Finished:
     """Tunes, and leaves the tuning in ``out``. Raises ColltuneError, before MPI starts where that can be.
 
-    ``began_s``: when the command began (of time.monotonic), whose budget this is.
+    ``began_s``: when the command began (of time.monotonic), whose budget this is. ``bench``: where to tune in place of
+    this job; its budget is of its own clock.
     """
     began_s = time.monotonic() if began_s is None else began_s
     listener, stop = listener or Listener(), stop or StopRequest()
     require_writable(out)
     with locked(out):
-        if not options.simulate:
+        if bench is None:
             return _tune_job(options, out, listener, stop, began_s)
-        with closing(open_simulation(options.simulate, os.environ)) as simulation:
-            listener.opened(simulation)
-            return Finished(tune(simulation, options, out, listener, stop))
+        listener.opened(bench)
+        return Finished(tune(bench, options, out, listener, stop))
 
 
 def _tune_job(options: TuneOptions, out: Path, listener: Listener, stop: StopRequest, began_s: float) -> Finished:

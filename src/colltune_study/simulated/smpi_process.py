@@ -11,7 +11,7 @@ from pathlib import Path
 
 from colltune.core.errors import LaunchError
 from colltune.machine.process import RunningProgram
-from colltune.measure.smpi_cluster import SimulatedCluster
+from colltune_study.simulated.smpi_cluster import SimulatedCluster
 
 _STARTING_S, _ENDING_S = 120.0, 5.0
 

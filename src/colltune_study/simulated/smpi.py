@@ -16,9 +16,9 @@ from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.machine.files import read_file, read_record
 from colltune.measure.contract import Answer, Effort, TimeIsUpError
-from colltune.measure.drawn import Noise, SimulatedSource
-from colltune.measure.smpi_cluster import SimulatedCluster, parse_cluster
-from colltune.measure.smpi_process import Simgrid, Simulated, SimulatedCall, SimulationError, SmpiProcess
+from colltune_study.simulated.drawn import Noise, SimulatedSource
+from colltune_study.simulated.smpi_cluster import SimulatedCluster, parse_cluster
+from colltune_study.simulated.smpi_process import Simgrid, Simulated, SimulatedCall, SimulationError, SmpiProcess
 
 # The simulator gives the same time for the same call always: nothing is added to it.
 EXACT = Noise(0.0, 0.0, 1.5, 0.0, 0.0, 1.0, 1.0, 0.0)

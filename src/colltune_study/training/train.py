@@ -16,10 +16,10 @@ from colltune.predict.bursts import Times
 from colltune.predict.cost import TERMS
 from colltune.predict.model import HEAD, SCHEMA, CollectiveTimes, Range, TimesModel
 from colltune.predict.pair_kernel import HYPERPARAMETERS
-from colltune.predict.pair_kernel_fit import fit_pair_theta, studies_of
 from colltune.predict.transfer import TransferPrior, times_of
 from colltune.predict.trees import forest_of
 from colltune.store.dataset import load_grids
+from colltune_study.training.pair_kernel_fit import fit_pair_theta, studies_of
 
 # A table with fewer scenarios says little about a cluster.
 FEWEST_SCENARIOS = 12

@@ -4,15 +4,15 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from colltune.bench.simulated_cluster import Simulation, open_simulation
 from colltune.bench.workbench import MachineOptions, Workbench, check_collectives, open_workbench
 from colltune.core.collective_names import parse_collectives
+from colltune.core.errors import InputError
 from colltune.core.stop import StopRequest
 from colltune.measure.contract import Effort
-from colltune.session.arguments import refuse_with_simulate
-from colltune.session.collect import Collected, CollectOptions, collect, live_subject, simulated_subject
 from colltune.session.tuning.options import Listener, require_writable
-from colltune.store.table import require_format
+from colltune_study.simulated.simulated_cluster import Simulation, open_simulation
+from colltune_study.tables.collect import Collected, CollectOptions, collect, live_subject, simulated_subject
+from colltune_study.tables.table import require_format
 
 
 def collect_here(
@@ -35,7 +35,7 @@ def collect_here(
     require_writable(out.parent)
     bench: Workbench | Simulation
     if simulate:
-        refuse_with_simulate(machine)
+        _refuse_with_simulate(machine)
         # Its times have no noise.
         bench, options = open_simulation(simulate, os.environ), replace(options, effort=Effort(fewest=1))
         subject = simulated_subject(bench, cluster)
@@ -47,3 +47,17 @@ def collect_here(
     for name, reason in nothing.items():
         listener.note(f"{name}: {reason}")
     return collect(subject, replace(options, collectives=wanted), out, listener.progress, stop=stop)
+
+
+def _refuse_with_simulate(machine: MachineOptions) -> None:
+    """Raises InputError for options that say where to run: a simulated cluster runs nowhere."""
+    given = {
+        "--mpiexec": machine.mpiexec,
+        "--hostfile": machine.host_file,
+        "--nodes": machine.nodes,
+        "--ppn": machine.ppn,
+        "--thread-level": machine.thread_level != "single",
+    }
+    named = [name for name, value in given.items() if value]
+    if named:
+        raise InputError(f"{', '.join(named)} cannot be used with --simulate", "Write the shape as in dragonfly:64x4")

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import ClassVar
 
 from colltune.bench.contract import Event, WithoutMpi, unheard
-from colltune.catalog.simulated_catalogue import SimulatedCatalogue, load_simulated
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
@@ -20,16 +19,17 @@ from colltune.core.scenario import Scenario
 from colltune.core.space import Space, message_sizes, shapes
 from colltune.core.topology import Topology
 from colltune.core.units import format_count
-from colltune.emit.simulated_rules import SimulatedEmitter
-from colltune.machine.compile import build_simulated, cache_directory, source_directory
+from colltune.machine.compile import build_cpp, cache_directory
 from colltune.machine.process import run_launch
-from colltune.measure.drawn import Noise
-from colltune.measure.smpi import EXACT, PROOF_SHAPES, STEADY, STEPS, Simulator, SmpiSource, fits
-from colltune.measure.smpi_cluster import SimulatedCluster, parse_cluster
-from colltune.measure.smpi_process import Simgrid, SimulatedCall
 from colltune.schedule.topology_files import load_topology
 from colltune.store.tuning import Tuning
+from colltune_study.simulated.drawn import Noise
+from colltune_study.simulated.simulated_catalogue import SimulatedCatalogue, load_simulated
+from colltune_study.simulated.smpi import EXACT, PROOF_SHAPES, STEADY, STEPS, Simulator, SmpiSource, fits
+from colltune_study.simulated.smpi_cluster import SimulatedCluster, parse_cluster
+from colltune_study.simulated.smpi_process import Simgrid, SimulatedCall
 
+NATIVE = Path(__file__).parent / "native"  # the program that SimGrid's SMPI runs
 _INSTALL = "Install SimGrid (Debian and Ubuntu: apt-get install libsimgrid-dev), or put its smpirun on PATH"
 
 
@@ -143,10 +143,8 @@ class Simulation(WithoutMpi):
         return topology if named is None else load_topology(named, topology.hosts)
 
     def tuning(self, rule_sets: Mapping[str, RuleSet]) -> Tuning:
-        """``rule_sets`` in a file that no MPI reads."""
-        emitter = SimulatedEmitter()
-        files = emitter.emit(list(rule_sets.values()))
-        return Tuning(self.environment, rule_sets, {f"{emitter.name}/{name}": data for name, data in files.items()}, {})
+        """``rule_sets`` alone: no file, for nothing would load it."""
+        return Tuning(self.environment, rule_sets, {}, {})
 
     def close(self) -> None:
         self.simulator.close()
@@ -162,7 +160,7 @@ def open_simulation(text: str, environ: Mapping[str, str], steps: int = STEPS) -
     cache = cache_directory(environ)
     # Other algorithms, or another simulator, make other times.
     digest = hashlib.sha256(f"{simgrid.version}".encode())
-    for path in sorted(source_directory("simulated").iterdir()):
+    for path in sorted(NATIVE.iterdir()):
         digest.update(path.read_bytes())
     mark = digest.hexdigest()[:16]
     catalogue = load_simulated()
@@ -194,5 +192,5 @@ def find_simgrid(environ: Mapping[str, str]) -> Simgrid:
     match = re.search(r"(\d+)\.(\d+)", said)
     if match is None:
         raise InputError(f"{smpirun} does not say its version: {said.strip()[:100]!r}", _INSTALL)
-    program = build_simulated(smpicxx, cache_directory(environ))
+    program = build_cpp(smpicxx, NATIVE, cache_directory(environ))
     return Simgrid(smpirun, (int(match[1]), int(match[2])), program)

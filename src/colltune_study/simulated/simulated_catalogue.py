@@ -1,12 +1,13 @@
 """The catalogue of simulated clusters: simulated.toml, whose head says what its entries mean."""
 
+import tomllib
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import resources
 from typing import Any
 
 from colltune.catalog.catalogue import Catalogue, needs_hold
 from colltune.catalog.entries import Algorithm, CollectiveEntry, Kind, Need, Parameter
-from colltune.catalog.read import read_toml
 from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.scenario import Scenario, SizeBasis
 
@@ -61,7 +62,7 @@ def _is_narrow(choice: Choice) -> bool:
 
 @cache
 def load_simulated() -> SimulatedCatalogue:
-    table = read_toml("simulated")
+    table = tomllib.loads(resources.files(__package__).joinpath("simulated.toml").read_text("utf-8"))
     entries = {name: _entry(name, body) for name, body in table["collectives"].items()}
     most, wide = (
         {

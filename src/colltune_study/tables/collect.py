@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from colltune.bench.simulated_cluster import Simulation
 from colltune.bench.workbench import Workbench
 from colltune.core.choice import DEFAULT
 from colltune.core.errors import InputError
@@ -21,7 +20,8 @@ from colltune.measure.contract import Effort, Source
 from colltune.search.campaign import Progress
 from colltune.session.arguments import LARGEST_BYTES
 from colltune.store.journal import Journal
-from colltune.store.table import require_format, rows_of, save_rows
+from colltune_study.simulated.simulated_cluster import Simulation
+from colltune_study.tables.table import require_format, rows_of, save_rows
 
 OnEvent = Callable[[str, Mapping[str, object]], None]
 

@@ -1,0 +1,1 @@
+"""Tables of measurements, written by whole collections."""

@@ -1,0 +1,1 @@
+"""Models of other clusters, from their tables."""
