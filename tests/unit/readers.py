@@ -411,7 +411,7 @@ def mpich_named(data: bytes) -> None:
 
 
 @reader(
-    "emit.mpich.defaults bench.backends.mpich simulated.simulated_cluster mpi.detect mpi.reads mpi.same",
+    "emit.mpich.defaults bench.backends.mpich mpi.detect mpi.reads mpi.same",
     of_json,
     _trees,
 )

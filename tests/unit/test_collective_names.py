@@ -71,13 +71,17 @@ def test_a_nonblocking_one_that_nothing_steers_is_refused_with_the_reason() -> N
     [
         ["tune", "bcats"],
         ["tune", "bcast,bcats"],
-        ["study", "tune", "dragonfly:2x2", "bcats"],
         ["study", "collect", "bcats"],
         ["predict", "bcats"],
     ],
 )
 def test_a_slip_is_said_before_mpi_starts(arguments: list[str], tmp_path: Path) -> None:
     done = colltune(*arguments, "--mpiexec", "/nowhere/mpiexec", "--out", str(tmp_path / "out.csv"))
+    fails_with_one_line(done, "there is no collective 'bcats'", "Did you mean bcast?")
+
+
+def test_a_slip_is_said_before_simgrid_is_looked_for(tmp_path: Path) -> None:
+    done = colltune("study", "tune", "dragonfly:2x2", "bcats", "--out", str(tmp_path / "out"))
     fails_with_one_line(done, "there is no collective 'bcats'", "Did you mean bcast?")
 
 

@@ -99,6 +99,8 @@ OURS = {
     "machine.leftovers": "/proc",
     "measure.watch": "/proc",
     "catalog.read": "a file of the package",
+    "simulated.simulated_catalogue": "a file of the package",
+    "simulated.simulated_cluster": "sources of the package",
     "core.version": "a file of the package",
     "traffic.recorded_algorithms": "a file of the package",
     "site.signing": "it compares bytes and hands them to ssh-keygen",
