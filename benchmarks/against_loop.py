@@ -126,8 +126,8 @@ def compared(bench: Workbench, part: str, options: argparse.Namespace, place: Pa
                     times[tuned].append(time_s)
                     faults += [] if tuned else [met]
             looped = median(one / other for one in times[False] for other in times[True])
-            kept = None if row.kept is None else row.kept.ratio
-            found.append(Agreement(part, row.scenario, row.choice, row.ratio, kept, looped, median(faults)))
+            kept = None if row.kept is None else row.kept.speedup.estimate
+            found.append(Agreement(part, row.scenario, row.choice, row.speedup.estimate, kept, looped, median(faults)))
             print(text(found[-1]), flush=True)
     return found
 

@@ -86,18 +86,18 @@ def tuned_openmpi(place: Path, budget_s: float) -> dict[str, float]:
     scenarios = scenarios_to_verify(tuning, tuned_sizes(place), bench)
     found = verify(bench, tuning, place, scenarios, max(VERIFY_LAUNCHES, fewest_launches()), 1)
     for comparison in found:
-        _say(f"  {comparison.scenario} {comparison.choice} {comparison.ratio:.3f} {comparison.verdict}")
+        _say(f"  {comparison.scenario} {comparison.choice} {comparison.speedup.estimate:.3f} {comparison.verdict}")
     at_most = [c for c in found if c.scenario.ranks == RANKS]
     ruled = [c for c in at_most if c.choice != DEFAULT]
     figures = {
-        "openmpi_speedup_geomean": _mean(c.ratio for c in ruled),
-        "openmpi_ratio_of_default_points": _mean(c.ratio for c in at_most if c.choice == DEFAULT),
+        "openmpi_speedup_geomean": _mean(c.speedup.estimate for c in ruled),
+        "openmpi_ratio_of_default_points": _mean(c.speedup.estimate for c in at_most if c.choice == DEFAULT),
         "openmpi_ruled_points": len(ruled),
         "openmpi_points": len(found),
         "openmpi_slower_points": sum(1 for c in found if c.verdict is PointVerdict.SLOWER),
     }
     for name in COLLECTIVES:
-        mine = [c.ratio for c in ruled if c.scenario.collective == name]
+        mine = [c.speedup.estimate for c in ruled if c.scenario.collective == name]
         figures |= {f"openmpi_speedup_{name}": _mean(mine), f"openmpi_ruled_{name}": len(mine)}
     return figures
 

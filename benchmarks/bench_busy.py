@@ -33,13 +33,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.choice import DEFAULT
 from colltune.core.disturbance import ACCEPT, VARIABLE
+from colltune.core.interval import Interval
 from colltune.core.proven import Verdict
 from colltune.core.scenario import Scenario
 from colltune.prove.compare.verdict import PointVerdict, ratio_interval, verdict_of
@@ -57,7 +58,6 @@ IDLE_SHARE, IDLE_S = 0.9, 0.5  # of the processors, and how long that is looked 
 RANKS, LAUNCHES, SECONDS = 2, 8, "0.3"
 MOST_SCENARIOS = 6  # of one tuning that the plain loop judges
 PATIENCE_S = 1800.0
-Ratio = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
@@ -136,22 +136,22 @@ def judge(out: Path, bench: Workbench, loop: Path, mpiexec: str | None) -> dict[
     # By another program nobody sees what disturbed it: the machine is looked at before and after.
     return {
         "slower_by_verify": slower,
-        "slower_by_loop": [name for name, (ratio, low, high) in looped.items() if _slower(ratio, low, high)],
-        "loop": {name: [round(value, 4) for value in values] for name, values in looped.items()},
+        "slower_by_loop": [name for name, speedup in looped.items() if _slower(speedup)],
+        "loop": {name: [round(value, 4) for value in astuple(speedup)] for name, speedup in looped.items()},
     }
 
 
-def _slower(ratio: float, low: float, high: float) -> bool:
-    return verdict_of(ratio, low, high) is PointVerdict.SLOWER
+def _slower(speedup: Interval) -> bool:
+    return verdict_of(speedup) is PointVerdict.SLOWER
 
 
-def twice_in_loop(tuning: Tuning, out: Path, scenario: Scenario, bench: Workbench, loop: Path) -> Ratio:
+def twice_in_loop(tuning: Tuning, out: Path, scenario: Scenario, bench: Workbench, loop: Path) -> Interval:
     """As ``in_loop``; what looks slower is looked at anew, by more launches: of hundreds of intervals some miss."""
     found = in_loop(tuning, out, scenario, bench, loop, LAUNCHES)
-    return in_loop(tuning, out, scenario, bench, loop, 3 * LAUNCHES) if _slower(*found) else found
+    return in_loop(tuning, out, scenario, bench, loop, 3 * LAUNCHES) if _slower(found) else found
 
 
-def in_loop(tuning: Tuning, out: Path, scenario: Scenario, bench: Workbench, loop: Path, launches: int) -> Ratio:
+def in_loop(tuning: Tuning, out: Path, scenario: Scenario, bench: Workbench, loop: Path, launches: int) -> Interval:
     """The ratio of default over tuned in the plain loop, and its interval, by launches of each in random turns."""
     draw = random.Random(str(scenario))
     times: dict[bool, list[float]] = {True: [], False: []}

@@ -28,6 +28,7 @@ from statistics import median
 
 from colltune.bench.workbench import MachineOptions
 from colltune.core.scenario import Scenario
+from colltune.judge.wording import text
 from colltune.prove.compare.verdict import PointVerdict
 from colltune.session.compare import Verification, compare
 
@@ -116,7 +117,7 @@ def print_found(one: Verification) -> None:
     """All that was measured anew, and what was not, for a run that was not judged as it should be."""
     for row in one.comparisons:
         times = [[f"{1e6 * time_s:.2f}" for time_s in side] for side in (row.a_launches_s, row.b_launches_s)]
-        print(f"  {row.scenario} {row.choice}: {row.ratio:.3f} ({row.low:.3f} to {row.high:.3f}) {times}")
+        print(f"  {row.scenario} {row.choice}: {text(row.speedup)} {times}")
     print(f"  open: {sorted(map(str, one.open))}; {one.disturbance.sentence}", flush=True)
 
 
@@ -134,7 +135,7 @@ def compare_builds(found: dict[str, float]) -> None:
         began_s, builds = time.monotonic(), (str(mpiexec), str(debian))
         one = compare("nothing", "nothing", MachineOptions(nodes=1, ppn=2), builds=builds, budget_s=120.0, note=print)
         for row in one.comparisons:
-            print(f"  {row.scenario}: {row.ratio:.3f} ({row.low:.3f} to {row.high:.3f}) {row.verdict}", flush=True)
+            print(f"  {row.scenario}: {text(row.speedup)} {row.verdict}", flush=True)
         print(f"  open: {sorted(map(str, one.open))}; {one.disturbance.sentence}", flush=True)
         found[f"{mpi}_builds_s"] = round(time.monotonic() - began_s, 1)
         found[f"{mpi}_builds_looked_at"] = len(one.screened)

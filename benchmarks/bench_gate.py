@@ -148,7 +148,7 @@ def judge_file(row: Row, noise: Noise, seed: int) -> Counter[str]:
         true = fmean(gains[scenario] for scenario in region.scenarios)
         counts["kept"] += 1
         counts["wrong"] += true < math.log(THRESHOLD) + 1e-9
-        counts["bound_missed"] += region.low > math.exp(true)
+        counts["bound_missed"] += region.speedup.low > math.exp(true)
     slower = sum(gains[one.scenario] < -math.log(SLOWER) for one in kept)
     return counts + Counter(harmed=slower, files_harmed=int(slower > HARMED_SHARE * len(gains)))
 

@@ -70,9 +70,9 @@ def inside(nodes: int, host_file: str, launches: int) -> None:
             "size_bytes": one.scenario.size_bytes,
             "flat": str(both[one.scenario][0]),
             "composition": str(one.choice),
-            "ratio": round(one.ratio, 3),
-            "low": round(one.low, 3),
-            "high": round(one.high, 3),
+            "ratio": round(one.speedup.estimate, 3),
+            "low": round(one.speedup.low, 3),
+            "high": round(one.speedup.high, 3),
             "verdict": one.verdict.value,
         }
         for one in found
@@ -80,7 +80,7 @@ def inside(nodes: int, host_file: str, launches: int) -> None:
     for row in rows:
         print(*row.values())
     if (mean := mean_speedup(found)) is not None:
-        print(f"mean {mean.ratio:.2f} ({mean.low:.2f} to {mean.high:.2f}) over {mean.points} calls")
+        print(f"mean {mean[0].estimate:.2f} ({mean[0].bounds_text()}) over {mean[1]} calls")
     target = Path(f"bench/compositions-{nodes}.json")
     target.parent.mkdir(exist_ok=True)
     target.write_text(json.dumps(rows, indent=2) + "\n")

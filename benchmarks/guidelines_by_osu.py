@@ -63,10 +63,9 @@ def main() -> None:
             times.times_s[scenario].append(measured[scenario])
     found = judge_guidelines(judged, times)
     for one in found:
-        call = f"{one.scenario.collective} of {one.scenario.size_bytes} B"
-        print(
-            f"{call}: {1 / one.ratio:.2f} ({1 / one.high:.2f} to {1 / one.low:.2f}) times {one.choice}, {one.verdict}"
-        )
+        call, violation = f"{one.scenario.collective} of {one.scenario.size_bytes} B", one.speedup
+        times = f"{1 / violation.estimate:.2f} ({1 / violation.high:.2f} to {1 / violation.low:.2f})"
+        print(f"{call}: {times} times {one.choice}, {one.verdict}")
     surely = sum(one.verdict.value == "slower" for one in found)
     print(f"{surely} of {len(found)} violated by OSU's programs too, {len(guidelines) - len(found)} not judged")
 

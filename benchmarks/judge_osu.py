@@ -21,6 +21,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import astuple
 from pathlib import Path
 
 from colltune.bench.workbench import MachineOptions, open_tuned_workbench
@@ -82,9 +83,9 @@ def figures(found: Sequence[Comparison]) -> dict[str, float | int]:
         mean = mean_speedup(points)
         if mean is not None:
             made |= {
-                f"osu_geomean{label}": round(mean.ratio, 3),
-                f"osu_low{label}": round(mean.low, 3),
-                f"osu_high{label}": round(mean.high, 3),
+                f"osu_geomean{label}": round(mean[0].estimate, 3),
+                f"osu_low{label}": round(mean[0].low, 3),
+                f"osu_high{label}": round(mean[0].high, 3),
             }
     made["osu_slower"] = sum(one.verdict is PointVerdict.SLOWER for one in found)
     made["osu_faster"] = sum(one.verdict is PointVerdict.FASTER for one in found)
@@ -106,7 +107,7 @@ def write(path: Path, found: Sequence[Comparison]) -> None:
         for one in map(alone, found):
             s = one.scenario
             times = (f"{1e6 * one.a_s:.2f}", f"{1e6 * one.b_s:.2f}")
-            ratios = (f"{value:.3f}" for value in (one.ratio, one.low, one.high))
+            ratios = (f"{value:.3f}" for value in astuple(one.speedup))
             writer.writerow((s.collective, s.nodes, s.ppn, s.size_bytes, one.choice, *times, *ratios))
 
 

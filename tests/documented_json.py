@@ -29,7 +29,7 @@ def documented(command: str) -> dict[str, list[str]]:
 def check_document(text: str, command: str) -> dict[str, Any]:
     """The document, whose fields are those of the page, of the types that it names. Raises AssertionError."""
     document: dict[str, Any] = json.loads(text)
-    assert (document.pop("command"), document.pop("schema")) == (command, 1)
+    assert (document.pop("command"), document.pop("schema")) == (command, 2)
     fields = documented(command)
     assert document.keys() == {name for name in fields if not re.search(r"[.\[]", name)}
     for name, kinds in fields.items():

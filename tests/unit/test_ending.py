@@ -10,6 +10,7 @@ from written_summary import read_summary
 from colltune.cli import display
 from colltune.cli.display import Display
 from colltune.core.choice import parse_choice
+from colltune.core.interval import Interval
 from colltune.core.proven import Decision, Verdict
 from colltune.core.scenario import Scenario
 from colltune.core.summary import Summary, TimeShare
@@ -43,7 +44,9 @@ def test_nothing_gained_is_said_first() -> None:
 @pytest.mark.parametrize("width", [WIDTH, 60])
 def test_however_much_there_is_to_say_it_fits_and_no_number_is_cut(width: int) -> None:
     decisions = [
-        Decision(Scenario(name, 128, 112, 1 << power), _LONG, verdict, (), "why", (12.34 + number, 10.56, 14.78))
+        Decision(
+            Scenario(name, 128, 112, 1 << power), _LONG, verdict, (), "why", Interval(12.34 + number, 10.56, 14.78)
+        )
         for name in _NAMES
         for number, verdict in enumerate(_VERDICTS)
         for power in range(4 * number, 4 * number + 3)
@@ -66,7 +69,9 @@ def test_however_much_there_is_to_say_it_fits_and_no_number_is_cut(width: int) -
 
 
 def test_the_table_of_the_job_follows_all_that_is_said_of_it() -> None:
-    kept = [Decision(Scenario(name, 2, 2, 4096), _LONG, Verdict.KEPT, (), "why", (2.0, 1.9, 2.1)) for name in _NAMES]
+    kept = [
+        Decision(Scenario(name, 2, 2, 4096), _LONG, Verdict.KEPT, (), "why", Interval(2.0, 1.9, 2.1)) for name in _NAMES
+    ]
     summary = Summary(samples=3, total_s=90.0, decisions=tuple(kept))
     words = " ".join(" ".join(ending(Findings(HERE, dict.fromkeys(_NAMES, RULES), summary, SAMPLES), 60)).split())
     assert re.search(r"4 collectives faster; \d more in the report collective from to", words)

@@ -81,7 +81,7 @@ def test_what_is_filled_beside_counts_for_the_call() -> None:
         measured.times_s[one.call].append(1.05e-4)
         measured.times_s[one.mock_up[0]].append(1e-4)
     (found,) = judge_guidelines([one], measured)
-    assert found.ratio == pytest.approx((1e-4 + 1e-9 * one.call.size_bytes) / 1.05e-4)
+    assert found.speedup.estimate == pytest.approx((1e-4 + 1e-9 * one.call.size_bytes) / 1.05e-4)
 
 
 def test_a_call_that_no_launch_measured_costs_its_guidelines_alone() -> None:

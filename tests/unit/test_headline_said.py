@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.interval import Interval
 from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment
@@ -14,7 +15,7 @@ from colltune.report.headline import changed_text, headline
 HERE = Environment("openmpi", "5.0.11", "0" * 64, "a machine", 2, 2, "single", {})
 RING = Choice("ring")
 PROVEN = tuple(
-    Decision(Scenario("allreduce", 2, 2, size), RING, Verdict.KEPT, (1.5,) * 4, "", (1.5, 1.4, 1.6), launches=4)
+    Decision(Scenario("allreduce", 2, 2, size), RING, Verdict.KEPT, (1.5,) * 4, "", Interval(1.5, 1.4, 1.6), launches=4)
     for size in (64, 128)
 )
 

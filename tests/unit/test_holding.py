@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.interval import Interval
 from colltune.core.proven import Decision, Verdict
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
@@ -101,7 +102,7 @@ def test_without_a_proof_a_rule_is_held_to_the_default() -> None:
 
 @pytest.mark.parametrize(("speedup", "lost"), [(1.0, False), (0.9, True)])
 def test_a_scenario_of_a_region_was_promised_not_to_be_slower_and_no_more(speedup: float, lost: bool) -> None:
-    proof = Decision(SCENARIOS[0], RING, Verdict.KEPT, (), "", region=(1.5, 1.3, 1.7))
+    proof = Decision(SCENARIOS[0], RING, Verdict.KEPT, (), "", region=Interval(1.5, 1.3, 1.7))
 
     def truth(_scenario: Scenario, choice: Choice) -> float:
         return 1e-4 if choice == DEFAULT else 1e-4 / speedup

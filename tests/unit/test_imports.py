@@ -54,7 +54,7 @@ def test_ranks_of_a_later_run_are_not_those_of_an_earlier_one() -> None:
 
 def test_one_run_of_each_proves_nothing_and_says_what_would() -> None:
     found, said = compared(OUTPUT / "imb_agent_on.txt", OUTPUT / "imb_agent_off.txt")
-    assert [round(one.ratio, 2) for one in found.comparisons] == [1.46, 1.41]
+    assert [round(one.speedup.estimate, 2) for one in found.comparisons] == [1.46, 1.41]
     assert (found.nowhere_slower, sum(found.counts.values()), len(found.open)) == (None, 0, 2)
     assert "Not known: whether the machine was the same and idle" in said
 

@@ -15,11 +15,12 @@ from typer.testing import CliRunner
 
 from colltune.cli.app import app
 from colltune.core.choice import DEFAULT
+from colltune.core.interval import Interval
 from colltune.core.proven import Verdict
 from colltune.core.sample import OtherViews
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space
-from colltune.core.switchback import Interval, RuleFinding
+from colltune.core.switchback import RuleFinding
 from colltune.prove.audit.case import Case
 from colltune.prove.audit.claims import Claim
 from colltune.prove.audit.evidence import Yardstick
@@ -75,8 +76,6 @@ def test_what_differs_between_runs_is_in_the_intervals(tmp_path: Path) -> None:
 
 
 def _holds(interval: Interval, value: float) -> bool:
-    assert interval.low is not None
-    assert interval.high is not None
     return interval.low < value < interval.high
 
 

@@ -8,12 +8,13 @@ import pytest
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
+from colltune.core.interval import Interval
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.steps import Span
 from colltune.core.summary import Summary
-from colltune.core.switchback import Interval, Standing
+from colltune.core.switchback import Standing
 from colltune.deploy.explored import CallKind, Candidates, default_at, load_candidates, save_candidates, tables
 from colltune.mpi.application import Application, application_of
 from colltune.prove.in_run.next_run import next_run

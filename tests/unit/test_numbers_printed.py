@@ -13,6 +13,7 @@ from rich.console import Console
 
 from colltune.cli.compare import exit_code, show
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.interval import Interval
 from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment, Sample, Status
@@ -56,7 +57,8 @@ def tunings(draw: st.DrawFn) -> Findings:
         cuts = sorted(draw(st.sets(st.integers(1, len(SIZES) - 1), max_size=3)))
         for place, (start, end) in enumerate(zip([0, *cuts], [*cuts, len(SIZES)], strict=True)):
             choice, speedup = CHOICES[place % 3], draw(st.floats(1.04, 3.9))
-            region = (speedup, max(speedup * draw(st.floats(0.3, 1.0)), 1.031), speedup * draw(st.floats(1.0, 9.0)))
+            low, high = max(speedup * draw(st.floats(0.3, 1.0)), 1.031), speedup * draw(st.floats(1.0, 9.0))
+            region = Interval(speedup, low, high)
             verdict = draw(st.sampled_from([Verdict.KEPT, Verdict.KEPT, Verdict.REFUSED, Verdict.NOT_TRIED]))
             launches = draw(st.integers(3, 40))
             for size in SIZES[start:end]:
@@ -138,7 +140,7 @@ def test_what_is_printed_of_a_tuning_agrees(found: Findings) -> None:
         _agree_in_bounds(text)
     kept = found.regions(Verdict.KEPT)
     for region in kept:
-        low, launches = f"at least {region.low:.2f}", f"{region.launches} fresh launches"
+        low, launches = f"at least {region.speedup.low:.2f}", f"{region.launches} fresh launches"
         for decision in region.decisions:
             told = _explained(found, decision.scenario, found.rule_sets[region.collective])
             assert f"{low} times as fast in its region" in told
@@ -157,7 +159,7 @@ def test_what_is_said_to_be_sorted_by_gain_is(found: Findings) -> None:
     rows = _decision_rows(found)
     speedups = [float(row["speedup"].rstrip("x")) for row in rows]
     assert speedups == sorted(speedups, reverse=True)
-    whole = [one.gain.mean for one in shape_gains(found) if one.shape == job_shape(found)]
+    whole = [one.gain.estimate for one in shape_gains(found) if one.shape == job_shape(found)]
     assert whole == sorted(whole, reverse=True)
 
 

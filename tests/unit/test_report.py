@@ -12,6 +12,7 @@ from written_summary import read_summary
 from colltune.cli.app import app
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
+from colltune.core.interval import Interval
 from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment, Sample, Status
@@ -274,7 +275,7 @@ def test_a_page_of_a_large_campaign_fits_a_telephone() -> None:
     places = [Scenario(name, *shape, size) for name in names for shape in shapes for size in sizes]
     samples = [replace(sample(4, choice, 9.0, 0.0), scenario=s) for s in places for choice in (DEFAULT, RING, TREE)]
     rules = {name: RuleSet.always(name, SizeBasis.MESSAGE, RING) for name in names}
-    gate = tuple(Decision(s, RING, Verdict.KEPT, (), "why", (1.5, 1.3, 1.7)) for s in places)
+    gate = tuple(Decision(s, RING, Verdict.KEPT, (), "why", Interval(1.5, 1.3, 1.7)) for s in places)
     page = build_page(Findings(HERE, rules, Summary(decisions=gate), samples), Path())
     assert len(page.encode()) < 600_000
     assert page.count("<td class=") >= len(places)
@@ -330,7 +331,7 @@ def test_the_line_to_copy_works_as_printed_from_any_directory(tuned: Path, tmp_p
 def test_the_collective_that_gains_the_most_is_drawn_first() -> None:
     shapes = {"allreduce": 1.2, "bcast": 2.4}
     gate = tuple(
-        Decision(Scenario(name, 2, 2, 4), RING, Verdict.KEPT, (), "", (gain, gain, gain))
+        Decision(Scenario(name, 2, 2, 4), RING, Verdict.KEPT, (), "", Interval(gain, gain, gain))
         for name, gain in shapes.items()
     )
     samples = [replace(sample(4, DEFAULT, 9.0, 0.0), scenario=Scenario(name, 2, 2, 4)) for name in (*shapes, "barrier")]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.interval import Interval
 from colltune.core.proven import Decision, Verdict
 from colltune.core.scenario import Scenario
 from colltune.prove.compare.search_cost import SearchCost, search_cost
@@ -37,7 +38,8 @@ def campaign(
     scenarios = [Scenario("bcast", 4, 1, size) for size in SIZES]
     ruled = scenarios[::2]
     kept = [
-        Decision(s, FAST, Verdict.KEPT, (math.exp(gain),) * 3, "proven", (math.exp(gain), 1.03, 9.0)) for s in ruled
+        Decision(s, FAST, Verdict.KEPT, (math.exp(gain),) * 3, "proven", Interval(math.exp(gain), 1.03, 9.0))
+        for s in ruled
     ]
     effects = random.normal(0.0, of_launch, (2, 5))
     sides = {}
@@ -76,7 +78,7 @@ def test_launches_that_differ_do_not_undo_what_was_proven(seed: int) -> None:
 def test_launches_that_differ_would_undo_rules_by_their_ratio() -> None:
     """The case of the test before this one is one in which the ratio in force misleads."""
     ratios = [
-        c.ratio
+        c.speedup.estimate
         for seed in range(10)
         for c in campaign(math.log(1.2), 3e-8, 1e-4, of_launch=0.2, of_point=0.15, seed=seed)[1]
         if c.choice != DEFAULT

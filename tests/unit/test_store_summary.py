@@ -1,6 +1,7 @@
 """The summary of a tuning in `tuning.json`: round trip, files of earlier releases, and what is said of a bad field."""
 
 import json
+import math
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,9 +15,10 @@ from written_summary import read_summary
 
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
+from colltune.core.interval import Interval
 from colltune.core.proven import Decision, Verdict
 from colltune.core.scenario import COLLECTIVES, Scenario
-from colltune.core.summary import ApplicationRuns, Budget, Guess, PredictedSizes, SpeedUp, Summary, TimeShare
+from colltune.core.summary import ApplicationRuns, Budget, Guess, PredictedSizes, Summary, TimeShare, mean_of_kept
 from colltune.store.earlier import tuned_sizes
 from colltune.store.summary_json import write_summary
 from colltune.store.tuning import MANIFEST, load_tuning, save_tuning
@@ -74,7 +76,7 @@ def test_a_summary_is_read_back_as_it_was_written(summary: Summary) -> None:
 def test_a_bound_is_the_rounded_one_after_reading(ratios: list[float]) -> None:
     held = Decision(Scenario("bcast", 1, 2, 8), Choice("ring"), Verdict.KEPT, tuple(ratios), "")
     (read,) = read_summary(write_summary(Summary(decisions=(held,)))).decisions
-    assert (read.low, read.stated_low) == (round(held.low, 4), None)
+    assert (read.speedup.low, read.stated_low) == (round(held.speedup.low, 4), None)
 
 
 @pytest.mark.parametrize("name", ["measured", "ended", "predicted"])
@@ -94,7 +96,8 @@ def test_a_tuning_of_before_is_written_again_as_it_was(name: str, tmp_path: Path
 
 def test_the_figures_of_a_tuning_of_before_are_there() -> None:
     measured = load_tuning(RECORDED / "measured").summary
-    assert measured.speedup == SpeedUp(pytest.approx(1.1632), pytest.approx(1.1513), 1.1513)
+    assert measured.speedup is not None
+    assert (measured.speedup.estimate, measured.speedup.low) == pytest.approx((1.1632, 1.1513))
     assert [len(measured.having(verdict)) for verdict in Verdict] == [1, 0, 3, 0, 16]
     assert (measured.reproducible, measured.job, measured.added_to) == (("reduce",), (1, 2), True)
     assert measured.budget == Budget(60.0, pytest.approx(10.747, abs=1e-3), pytest.approx(63.685, abs=1e-3))
@@ -116,7 +119,7 @@ def entry(**changed: object) -> dict[str, object]:
 def test_entries_of_earlier_releases_mean_what_they_meant() -> None:
     late = entry(reason="the budget ended after 3 fresh groups")
     stated, silent, untried = read_summary({"gate": [entry(low=1.15), entry(), late]}).decisions
-    assert (stated.low, silent.low) == (1.15, 1.1)
+    assert (stated.speedup.low, silent.speedup.low) == (1.15, 1.1)
     assert untried.verdict is Verdict.NOT_TRIED
     assert read_summary({}) == Summary()
 
@@ -172,7 +175,7 @@ def test_a_bad_field_is_told_in_one_line(break_it: Callable[[Any], object], word
 def test_a_speedup_is_told_of_kept_decisions_alone() -> None:
     ring = Choice("ring")
     kept = Decision(Scenario("bcast", 1, 2, 8), ring, Verdict.KEPT, (2.0,) * 8, "")
-    assert SpeedUp.of([kept, replace(kept, verdict=Verdict.REFUSED, ratios=(0.5,) * 8)]) == SpeedUp(2.0, 2.0, 2.0)
-    assert SpeedUp.of([replace(kept, verdict=Verdict.PROVISIONAL)]) is None
+    assert mean_of_kept([kept, replace(kept, verdict=Verdict.REFUSED, ratios=(0.5,) * 8)]) == Interval(2.0, 2.0, 2.0)
+    assert mean_of_kept([replace(kept, verdict=Verdict.PROVISIONAL)]) is None
     # Too few ratios to give a bound.
-    assert SpeedUp.of([kept, replace(kept, ratios=(2.0,))]) == SpeedUp(2.0, 0.0, 0.0)
+    assert mean_of_kept([kept, replace(kept, ratios=(2.0,))]) == Interval(2.0, 0.0, math.inf)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from colltune.core.choice import DEFAULT, Choice, parse_choice
+from colltune.core.interval import Interval
 from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment, Sample, Status
@@ -43,7 +44,7 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
             verdicts[number % 3],
             (1234.5, 2345.6),
             f"only 1234.57 times as fast in its region after {number + 1000} fresh launches",
-            (1234.567, 1034.567, 4321.987),
+            Interval(1234.567, 1034.567, 4321.987),
         )
         for nodes in (2, 512, 16384)
         for number, size in enumerate(sizes)

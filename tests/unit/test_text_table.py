@@ -15,6 +15,7 @@ from test_report import findings, sample
 from colltune.cli.compare import comparisons_table
 from colltune.cli.profile_show import _table as calls_table
 from colltune.core.choice import DEFAULT, parse_choice
+from colltune.core.interval import Interval
 from colltune.core.judged_together import judged_regions
 from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import RuleSet
@@ -32,12 +33,12 @@ _SCENARIOS = [Scenario("reduce_scatter_block", 128, 112, 1 << 10), Scenario("bca
 
 
 def gains() -> TextTable:
-    some = [Decision(s, _LONG, Verdict.KEPT, (), "", region=(12.34, 10.56, 14.78)) for s in _SCENARIOS]
+    some = [Decision(s, _LONG, Verdict.KEPT, (), "", region=Interval(12.34, 10.56, 14.78)) for s in _SCENARIOS]
     return regions_table(judged_regions(some))
 
 
 def comparisons() -> TextTable:
-    return comparisons_table([Comparison(s, _LONG, 1.234e-4, 5.678e-5, 2.17, 2.01, 2.34) for s in _SCENARIOS])
+    return comparisons_table([Comparison(s, _LONG, 1.234e-4, 5.678e-5, Interval(2.17, 2.01, 2.34)) for s in _SCENARIOS])
 
 
 def drift() -> TextTable:

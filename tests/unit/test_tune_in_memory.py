@@ -61,7 +61,7 @@ def test_the_better_algorithm_is_found_proven_and_written(kind: type[MemoryBench
     worth_it = [ours_s < default_s for s, (default_s, ours_s) in times.items() if default_s > 1.2 * truth(s, RING)]
     assert sum(worth_it) > 0.9 * len(worth_it) > 0
     kept = [one for one in result.gate if one.verdict is Verdict.KEPT]
-    assert min(one.low for one in kept) > THRESHOLD
+    assert min(one.speedup.low for one in kept) > THRESHOLD
     assert result.outcome.reasons == {"bcast": WHOLE}
     assert read_journal(tmp_path / JOURNAL).samples == result.outcome.samples
     proof = read_journal(tmp_path / CONFIRMATION).samples

@@ -82,7 +82,7 @@ class Tuned:
         gain = self.tuning.summary.speedup
         if gain is None:  # nothing proven
             return ""
-        return f"; {gain.mean:.2f} times as fast where proven, at least {gain.low:.2f}"
+        return f"; {gain.estimate:.2f} times as fast where proven, at least {gain.low:.2f}"
 
     @property
     def environment(self) -> Environment:
@@ -161,9 +161,9 @@ class Tuned:
                 "verdict": d.verdict.value,
                 "kept": d.verdict is Verdict.KEPT,
                 "region": number,
-                "speedup": d.speedup if d.has_evidence else float("nan"),
-                "low": d.low,
-                "high": d.high,
+                "speedup": d.speedup.estimate if d.has_evidence else float("nan"),
+                "low": d.speedup.low,
+                "high": d.speedup.high,
                 "comparisons": len(d.ratios),
                 "reason": d.reason,
             }

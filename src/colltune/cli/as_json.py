@@ -13,7 +13,7 @@ from typing import Any
 
 from colltune.core.choice import Choice
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 def print_json(command: str, value: object) -> None:

@@ -14,8 +14,9 @@ from colltune.core.units import format_count
 from colltune.session.arguments import MAX_SIZE, MachineArguments
 
 if TYPE_CHECKING:
+    from colltune.core.interval import Interval
     from colltune.core.text_table import TextTable
-    from colltune.prove.compare.verdict import Comparison, MeanSpeedup
+    from colltune.prove.compare.verdict import Comparison
     from colltune.session.compare import Verification
 
 _Budget = Annotated[str, typer.Option(help="Time to spend, such as 90s or 5m.")]
@@ -118,9 +119,17 @@ def exit_code(found: Verification) -> int:
 
 def as_record(found: Verification) -> dict[str, object]:
     """What docs/reference/json.md describes, for ``print_json``: the two times have the names of the sides."""
+    from colltune.judge.wording import record
+
     a, b = (f"{name.lower().replace('-', '_')}_s" for name in found.names)
-    shown = ("scenario", "choice", "ratio", "low", "high", "verdict")
-    rows = [{a: one.a_s, b: one.b_s, **{name: getattr(one, name) for name in shown}} for one in found.comparisons]
+    rows = [
+        {
+            **{"scenario": one.scenario, "choice": one.choice, a: one.a_s, b: one.b_s},
+            **record(one.speedup),
+            "verdict": one.verdict,
+        }
+        for one in found.comparisons
+    ]
     undecided, disturbance = found.undecided, found.disturbance
     return {"launches": found.launches, "undecided": undecided, "disturbance": disturbance, "comparisons": rows}
 
@@ -144,19 +153,20 @@ def show(found: Verification, more: str) -> None:
 
 
 def comparisons_table(comparisons: Sequence[Comparison], names: tuple[str, str] = ("default", "tuned")) -> TextTable:
-    """One row per scenario: the times of two sides, by ``names``, their ratio with its interval, and the verdict.
+    """One row per scenario: the times of two sides, by ``names``, the speed-up with its interval, and the verdict.
 
-    The ratio with a heap that keeps what is freed is beside it where any call meets page faults. Collective, nodes x
+    The speed-up with a heap that keeps what is freed is beside it where any call meets page faults. Collective, nodes x
     ranks per node, and the choice where a rule decides any, head the rows that share them: a row fits a terminal.
     """
     from colltune.core.choice import DEFAULT
     from colltune.core.text_table import TextTable
     from colltune.core.units import format_duration
+    from colltune.judge.wording import COLUMNS, cells
     from colltune.report.tables import call_heading, call_size
 
     by_heap = any(row.kept is not None for row in comparisons)
     by_rule = any(row.choice != DEFAULT for row in comparisons)
-    figures = (*(f"{name}>" for name in names), "ratio>", "interval>", *(["heap keeps>"] if by_heap else []))
+    figures = (*(f"{name}>" for name in names), *COLUMNS, *(["heap keeps>"] if by_heap else []))
     table = TextTable(("size>", *figures, "verdict"))
     for where, some in groupby(comparisons, lambda row: call_heading(row.scenario, row.choice if by_rule else None)):
         table.add_section(where)
@@ -165,9 +175,8 @@ def comparisons_table(comparisons: Sequence[Comparison], names: tuple[str, str] 
                 call_size(row.scenario),
                 format_duration(row.a_s),
                 format_duration(row.b_s),
-                f"{row.ratio:.2f}",
-                f"{row.low:.2f} to {row.high:.2f}",
-                *([] if not by_heap else [""] if row.kept is None else [f"{row.kept.ratio:.2f}"]),
+                *cells(row.speedup),
+                *(cells(None if row.kept is None else row.kept.speedup)[:1] if by_heap else []),
                 row.verdict,
             )
     return table
@@ -181,7 +190,7 @@ def _summary(found: Verification, more: str) -> Iterator[str]:
     comparisons, (a, b) = found.comparisons, found.names
     if comparisons:
         yield (
-            f"ratio: the median of {a} over {b} of all pairs of launches. It may differ from that of the two"
+            f"speed-up: the median of {a} over {b} of all pairs of launches. It may differ from that of the two"
             " columns, which are medians each."
         )
         ruled = [c for c in comparisons if c.choice != DEFAULT]
@@ -189,7 +198,7 @@ def _summary(found: Verification, more: str) -> Iterator[str]:
             # Of calls that were chosen because they differ, a mean says nothing.
             mean = None if found.screened else mean_speedup(points)
             if mean is not None:
-                yield format_mean(mean, where)
+                yield format_mean(*mean, where)
     listed = {(one.scenario, one.choice) for one in comparisons}
     if alike := sum(
         (one.scenario, one.choice) not in listed and one.scenario not in found.open for one in found.screened
@@ -210,9 +219,9 @@ def _summary(found: Verification, more: str) -> Iterator[str]:
     yield ", ".join(f"{count} {verdict}" for verdict, count in found.counts.items()) + "."
 
 
-def format_mean(mean: MeanSpeedup, where: str) -> str:
+def format_mean(mean: Interval, points: int, where: str) -> str:
     """``"Speed-up, geometric mean over 40 points: 1.052 (0.990 to 1.113, so not significant)."``"""
-    doubt = "" if mean.significant else ", so it is not significant"
-    interval = f"99% interval {mean.low:.3f} to {mean.high:.3f}{doubt}"
-    interval = "launches too few for an interval" if math.isinf(mean.high) else interval
-    return f"Speed-up, geometric mean over {format_count(mean.points, 'point')}{where}: {mean.ratio:.3f} ({interval})."
+    doubt = "" if mean.excludes(1.0) else ", so it is not significant"
+    interval = f"99% interval {mean.bounds_text('{:.3f}'.format)}{doubt}"
+    interval = interval if mean.is_bounded else "launches too few for an interval"
+    return f"Speed-up, geometric mean over {format_count(points, 'point')}{where}: {mean.estimate:.3f} ({interval})."

@@ -57,6 +57,7 @@ _MOST_LINES = 8  # parts of the job that are shown, the largest
 
 def _show(result: AlltoallvResult) -> None:
     from colltune.core.proven import Verdict
+    from colltune.judge.wording import at_least
 
     shapes = {(shape.nodes, shape.ppn) for shape in result.rules}
     for shape in sorted(result.rules, key=lambda shape: -shape.ranks)[:_MOST_LINES]:
@@ -66,11 +67,11 @@ def _show(result: AlltoallvResult) -> None:
         echo(f"  and {format_count(left, 'smaller part')} of the job")
     gained = [one for one in result.gate if one.verdict is Verdict.KEPT and one.scenario.collective == ALLTOALLV]
     if kept := [one for one in gained if (one.scenario.nodes, one.scenario.ppn) in shapes]:
-        best = max(kept, key=lambda one: one.speedup)
+        best = max(kept, key=lambda one: one.speedup.estimate)
         at = best.scenario
         echo(
-            f"  most gained: {at.nodes} x {at.ppn}, {format_size(at.size_bytes)}: {best.choice} {best.speedup:.2f} x,"
-            f" at least {best.low:.2f}"
+            f"  most gained: {at.nodes} x {at.ppn}, {format_size(at.size_bytes)}:"
+            f" {best.choice} {at_least(best.speedup)}"
         )
     rules = format_count(sum(map(len, result.rules.values())), "rule")
     where = f"{rules} for {format_count(len(shapes), 'part')} of the job; everywhere else" if shapes else "Everywhere"

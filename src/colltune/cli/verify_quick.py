@@ -72,7 +72,7 @@ def _rows(found: TuningDrift) -> Iterator[Rechecked]:
         yield Rechecked(
             one.promise.scenario,
             one.promise.choice,
-            None if proof is None else proof.speedup,
+            None if proof is None else proof.speedup.estimate,
             one.speedup if now else None,
             min(now, default=None),
             max(now, default=None),

@@ -7,6 +7,7 @@ from statistics import geometric_mean
 
 from colltune.core.choice import Choice
 from colltune.core.grouping import grouped
+from colltune.core.interval import Interval
 from colltune.core.proven import Decision, Verdict
 from colltune.core.scenario import Scenario
 from colltune.core.space import neighbours
@@ -58,16 +59,10 @@ class JudgedRegion:
         return any(one.has_evidence for one in self.decisions)
 
     @property
-    def speedup(self) -> float:
-        return geometric_mean([one.speedup for one in self.decisions if one.has_evidence] or [1.0])
-
-    @property
-    def low(self) -> float:
-        return min(one.low for one in self.decisions)
-
-    @property
-    def high(self) -> float:
-        return max(one.high for one in self.decisions)
+    def speedup(self) -> Interval:
+        estimates = [one.speedup.estimate for one in self.decisions if one.has_evidence]
+        lows, highs = zip(*((one.speedup.low, one.speedup.high) for one in self.decisions), strict=True)
+        return Interval(geometric_mean(estimates or [1.0]), min(lows), max(highs))
 
     @property
     def by_heap(self) -> str:

@@ -11,6 +11,7 @@ from math import comb
 from statistics import median
 
 from colltune.core.choice import Choice
+from colltune.core.interval import Interval
 from colltune.core.scenario import Scenario
 from colltune.core.units import format_count
 
@@ -55,7 +56,7 @@ class Decision:
     verdict: Verdict
     ratios: tuple[float, ...]
     reason: str
-    region: tuple[float, float, float] | None = None
+    region: Interval | None = None
     slow_file: bool = False
     stated_low: float | None = None
     heaps: tuple[float, float] | None = None
@@ -68,7 +69,7 @@ class Decision:
         """Why it has its verdict, in words."""
         if self.verdict not in (Verdict.KEPT, Verdict.PROVISIONAL) or self.region is None:
             return self.reason
-        text = f"at least {self.low:.2f} times as fast in its region, {self.speedup:.2f} on average"
+        text = f"at least {self.region.low:.2f} times as fast in its region, {self.region.estimate:.2f} on average"
         text += f", by {launches_text(self.launches, self.runs)}" if self.launches or self.runs else ""
         text += CUT_RATIOS if self.cut else ""
         more = self.reason.partition(PROVEN)[2]  # as that nobody looked whether others disturbed it
@@ -80,21 +81,12 @@ class Decision:
         return self.region is not None or bool(self.ratios)
 
     @property
-    def speedup(self) -> float:
+    def speedup(self) -> Interval:
+        """Of its region, or by its own comparisons; its lower bound is 0.0 where these are too few to give one."""
         if self.region is not None:
-            return self.region[0]
-        return median(self.ratios) if self.ratios else 1.0
-
-    @property
-    def low(self) -> float:
-        """The lower bound of the speed-up; 0.0 where there are too few comparisons to give one."""
-        if self.region is not None:
-            return self.region[1]
-        return lower_bound(self.ratios) if self.stated_low is None else self.stated_low
-
-    @property
-    def high(self) -> float:
-        return upper_bound(self.ratios) if self.region is None else self.region[2]
+            return self.region
+        low = lower_bound(self.ratios) if self.stated_low is None else self.stated_low
+        return Interval(median(self.ratios or (1.0,)), low, upper_bound(self.ratios))
 
 
 def launches_text(launches: int, runs: int = 0) -> str:

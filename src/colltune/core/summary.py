@@ -1,11 +1,11 @@
 """What a tuning tells beside its rules: what was decided on what evidence, what it took, and what it was asked for."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from statistics import geometric_mean
 
 from colltune.core.choice import Choice
 from colltune.core.disturbance import Disturbance
+from colltune.core.interval import Interval
 from colltune.core.proven import Decision, Verdict
 from colltune.core.scenario import Scenario
 from colltune.core.units import format_budget
@@ -97,30 +97,13 @@ class PredictedSizes:
     guesses: tuple[Guess, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SpeedUp:
-    """What kept decisions bring: geometric means over their scenarios, of speed-up and lower bound; the least bound.
+def mean_of_kept(decisions: Iterable[Decision]) -> Interval | None:
+    """Geometric means over the scenarios of what was kept: of the speed-up and its bounds; None where nothing was.
 
     A scenario that was not compared itself counts with the figures of its region.
     """
-
-    mean: float
-    low: float
-    worst: float
-
-    @classmethod
-    def of(cls, decisions: Iterable[Decision]) -> "SpeedUp | None":
-        """None where none of ``decisions`` was kept."""
-        kept = [one for one in decisions if one.verdict is Verdict.KEPT and one.has_evidence]
-        if not kept:
-            return None
-        lows = [one.low for one in kept]
-        return cls(_mean([one.speedup for one in kept]), _mean(lows), min(lows))
-
-
-def _mean(ratios: Sequence[float]) -> float:
-    """The geometric mean of ``ratios``, which are 0 or more."""
-    return geometric_mean(ratios) if min(ratios) > 0.0 else 0.0
+    kept = [one.speedup for one in decisions if one.verdict is Verdict.KEPT and one.has_evidence]
+    return Interval.mean(kept) if kept else None
 
 
 @dataclass(frozen=True)
@@ -160,9 +143,9 @@ class Summary:
         return "" if self.disturbance is None else self.disturbance.sentence
 
     @property
-    def speedup(self) -> SpeedUp | None:
+    def speedup(self) -> Interval | None:
         """Of the kept decisions; None where there is none."""
-        return SpeedUp.of(self.decisions)
+        return mean_of_kept(self.decisions)
 
     @property
     def budget_for_all_s(self) -> float | None:

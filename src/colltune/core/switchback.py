@@ -1,10 +1,10 @@
 """What the experiment of `run --measure` finds in an application: pairs of blocks of calls, and what they say."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
 from colltune.core.choice import Choice
+from colltune.core.interval import Interval
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.units import format_size
 
@@ -76,29 +76,6 @@ class Experiment:
     complete: bool = True
 
 
-@dataclass(frozen=True)
-class Interval:
-    """An estimate with its interval; the bounds are None where there were too few pairs for one."""
-
-    estimate: float
-    low: float | None
-    high: float | None
-
-    def scaled(self, by: Callable[[float], float]) -> "Interval":
-        """Through an increasing function."""
-        ends = (None if one is None else by(one) for one in (self.low, self.high))
-        return Interval(by(self.estimate), *ends)
-
-    def bounds_text(self, form: Callable[[float], str] = "{:.2f}".format) -> str:
-        """``1.05 to 1.37``, or ``less to 1.37`` where nothing bounds it below."""
-        low = "less" if self.low is None else form(self.low)
-        return f"{low} to {'more' if self.high is None else form(self.high)}"
-
-    def excludes(self, value: float) -> bool:
-        """Whether it is surely above ``value``, or surely below."""
-        return (self.low is not None and self.low > value) or (self.high is not None and self.high < value)
-
-
 class RuleFinding(StrEnum):
     """What the application says of a rule. FASTER and SLOWER are sure, by whole blocks."""
 
@@ -135,9 +112,9 @@ class Standing:
     @property
     def finding(self) -> RuleFinding:
         """One of many communicators may switch off a good rule by chance: where all pairs say faster, none is sure."""
-        if self.faster.high is not None and self.faster.high < 1.0:
+        if self.faster.high < 1.0:
             return RuleFinding.SLOWER
-        is_faster = self.faster.low is not None and self.faster.low > 1.0
+        is_faster = self.faster.low > 1.0
         if self.off:
             return RuleFinding.UNSURE if is_faster else RuleFinding.SLOWER
         return RuleFinding.FASTER if is_faster else RuleFinding.UNSURE

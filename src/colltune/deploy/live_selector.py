@@ -24,7 +24,7 @@ def proven_live(gate: Sequence[Decision]) -> list[Decision]:
     A file may have been refused for the search that it costs, or because it cannot tell two shapes apart.
     """
     return [
-        replace(result, verdict=Verdict.KEPT, reason=f"at least {result.low:.2f} times as fast")
+        replace(result, verdict=Verdict.KEPT, reason=f"at least {result.speedup.low:.2f} times as fast")
         if result.slow_file
         else result
         for result in gate

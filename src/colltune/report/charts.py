@@ -58,8 +58,10 @@ def _scales(points: Sequence[CurvePoint]) -> tuple[list[float], list[float], lis
     times_s = [time_s for one in timings for time_s in (one.time_s, one.low_s, one.high_s) if time_s] or [1e-6]
     gains = [1.0, 1.1]
     for point in points:
-        gains += [] if point.decision is None else [point.decision.speedup, max(point.decision.low, 0.5)]
-        gains += [] if point.decision is None else [min(point.decision.high, 64.0)]
+        gains += (
+            [] if point.decision is None else [point.decision.speedup.estimate, max(point.decision.speedup.low, 0.5)]
+        )
+        gains += [] if point.decision is None else [min(point.decision.speedup.high, 64.0)]
     return (
         [min(sizes), max(max(sizes), 2 * min(sizes))],
         [min(times_s), max(max(times_s), 2 * min(times_s))],
@@ -96,9 +98,9 @@ def _speedups(points: Iterable[CurvePoint], gains: Sequence[float]) -> list[Spec
     return [
         {
             "size": max(point.scenario.size_bytes, 1),
-            "speedup": round(point.decision.speedup, 3),
-            "low": round(max(point.decision.low, gains[0]), 3),
-            "high": round(min(point.decision.high, gains[1]), 3),
+            "speedup": round(point.decision.speedup.estimate, 3),
+            "low": round(max(point.decision.speedup.low, gains[0]), 3),
+            "high": round(min(point.decision.speedup.high, gains[1]), 3),
             "compared": bool(point.decision.ratios),
         }
         for point in points

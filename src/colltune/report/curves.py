@@ -10,7 +10,7 @@ from colltune.core.medians import pair_median
 from colltune.core.proven import Decision, Verdict
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
-from colltune.report.findings import Findings, ranked_gains
+from colltune.report.findings import Findings, collective_gains
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def panels(findings: Findings) -> list[Panel]:
     timed = (point for _, point in sorted(curve_points(findings).items()) if point.default is not None)
     found = grouped(timed, lambda point: (point.scenario.collective, point.scenario.nodes, point.scenario.ppn))
     by_name = grouped((Panel(*place, tuple(points)) for place, points in found.items()), lambda one: one.collective)
-    gains = {gained.collective: place for place, gained in enumerate(ranked_gains(findings))}
+    gains = {name: place for place, name in enumerate(collective_gains(findings.summary.decisions))}
     names = sorted(by_name, key=lambda name: (gains.get(name, len(gains)), name))
     ranked = [sorted(by_name[name], key=lambda panel: -panel.nodes * panel.ppn) for name in names]
     return [some[place] for place in range(max(map(len, ranked), default=0)) for some in ranked if place < len(some)]

@@ -111,7 +111,11 @@ def _missing(summary: Summary, untried: Sequence[JudgedRegion]) -> str:
 def _certainty(findings: Findings, kept: Sequence[JudgedRegion]) -> str:
     decisions = [one for region in kept for one in region.decisions]
     remark = findings.summary.disturbance.remark if findings.summary.disturbance else ""
-    said = [f"with {confidence_text(findings, decisions)}", f"the least bound is {min(r.low for r in kept):.2f}x"]
+    least = min(region.speedup.low for region in kept)
+    said = [
+        f"with {confidence_text(findings, decisions)}",
+        f"the least bound is {least:.2f}x",
+    ]
     said += ["ratios count as 4 at most"] if any(one.cut for one in decisions) else []
     return "; ".join([*said, *([remark] if remark else [])])
 

@@ -188,7 +188,7 @@ def _proof_lines(scenario: Scenario, explanation: Explanation) -> Iterator[str]:
         if ratios:
             compared = "fresh comparison" if decision.verdict is not Verdict.PROVISIONAL else "comparison"
             yield f"default/{decision.choice} in {format_count(len(ratios), compared)}: {_listed(ratios)}"
-            if decision.region is None and (text := _bound_text(ratios, decision.low)):
+            if decision.region is None and (text := _bound_text(ratios, decision.speedup.low)):
                 yield text
         elif decision.region is not None:
             yield "it was not compared at this size and shape itself: its region speaks for it"
@@ -199,7 +199,7 @@ def _proof_lines(scenario: Scenario, explanation: Explanation) -> Iterator[str]:
 
 def _region_text(region: JudgedRegion) -> str:
     return (
-        f"its region, {region.place}: {region.speedup:.2f} times as fast on average, at least {region.low:.2f};"
+        f"its region, {region.place}: {region.speedup} times as fast on average, at least {region.speedup.low:.2f};"
         f" {format_count(region.comparisons, 'comparison')} in {region.compared} of its"
         f" {format_count(len(region.decisions), 'scenario')}"
     )

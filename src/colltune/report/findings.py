@@ -8,13 +8,14 @@ from statistics import median, quantiles
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.grouping import grouped
+from colltune.core.interval import Interval
 from colltune.core.judged_together import JudgedRegion, judged_regions
 from colltune.core.medians import pair_median
 from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
-from colltune.core.summary import SpeedUp, Summary
+from colltune.core.summary import Summary, mean_of_kept
 from colltune.core.switchback import Standing
 from colltune.report.interval import median_interval
 
@@ -165,21 +166,11 @@ class Findings:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Gain:
-    """What a collective gains where ``decisions`` are in force."""
-
-    collective: str
-    gain: SpeedUp
-    decisions: tuple[Decision, ...]
-
-
-def ranked_gains(findings: Findings) -> list[Gain]:
-    """Of every collective with a proven decision; the most gain first."""
-    by_name = grouped(findings.summary.having(Verdict.KEPT), lambda decision: decision.scenario.collective)
-    means = {name: SpeedUp.of(some) for name, some in by_name.items()}
-    gains = [Gain(name, mean, tuple(by_name[name])) for name, mean in means.items() if mean is not None]
-    return sorted(gains, key=lambda one: -one.gain.mean)
+def collective_gains(decisions: Iterable[Decision]) -> dict[str, Interval]:
+    """Of every collective with a proven decision, the speed-up; the most first."""
+    by_name = grouped(decisions, lambda decision: decision.scenario.collective)
+    means = {name: mean for name, some in by_name.items() if (mean := mean_of_kept(some)) is not None}
+    return dict(sorted(means.items(), key=lambda one: -one[1].estimate))
 
 
 def _timings(samples: Iterable[Sample]) -> dict[Scenario, tuple[ChoiceTiming, ...]]:

@@ -10,12 +10,12 @@ from colltune.core.judged_together import JudgedRegion
 from colltune.core.proven import NOT_WORTH, Decision, Verdict, launches_text
 from colltune.core.summary import BUDGET_SPENT
 from colltune.core.units import format_count, format_duration, format_size
+from colltune.judge.wording import at_least
 from colltune.machine.command_lines import run_command, use_command
 from colltune.report.findings import Findings
 from colltune.report.job import (
     ShapeGain,
     format_calls,
-    gain_text,
     job_shape,
     known_scenarios,
     other_shapes_text,
@@ -44,7 +44,7 @@ def headline(findings: Findings, most: int = _NAMED) -> str:
     gains, whole = shape_gains(findings), job_shape(findings)
     mine = [one for one in gains if one.shape == whole]
     shown = len(mine) if len(mine) == most + 1 else most  # a name takes no more room than "1 more collective"
-    parts = [f"{one.collective} {gain_text(one.gain)}{_extent(one, findings)}" for one in mine[:shown]]
+    parts = [f"{one.collective} {at_least(one.gain)}{_extent(one, findings)}" for one in mine[:shown]]
     parts += [format_count(len(mine) - shown, "more collective")] if len(mine) > shown else []
     told = [f"{shape_text(whole)}: {', '.join(parts) or 'the library decides as before'}"]
     told += [text for text in [other_shapes_text(gains, whole, most)] if text]
@@ -117,12 +117,14 @@ def next_steps(findings: Findings, directory: Path) -> list[tuple[str, str]]:
 
 def saved_share(findings: Findings, decisions: list[Decision]) -> float:
     """Of the application's time, what ``decisions`` are expected to save; 0 without a profile."""
-    return sum(findings.shares.get(one.scenario, 0.0) * (1.0 - 1.0 / one.speedup) for one in decisions)
+    return sum(findings.shares.get(one.scenario, 0.0) * (1.0 - 1.0 / one.speedup.estimate) for one in decisions)
 
 
 def by_gain(findings: Findings, regions: Sequence[JudgedRegion]) -> list[JudgedRegion]:
     """The most gain first: what saves most of the application's time, where that is known, else the most speed-up."""
-    return sorted(regions, key=lambda one: (saved_share(findings, list(one.decisions)), one.speedup), reverse=True)
+    return sorted(
+        regions, key=lambda one: (saved_share(findings, list(one.decisions)), one.speedup.estimate), reverse=True
+    )
 
 
 def confidence_text(findings: Findings, kept: Sequence[Decision]) -> str:

@@ -157,8 +157,8 @@ def _decision_rows(findings: Findings) -> list[dict[str, str]]:
         {
             "place": region.place,
             "choice": str(region.choice),
-            "speedup": f"{region.speedup:.2f}x" + (f" ({region.by_heap})" if region.by_heap else ""),
-            "low": f"{region.low:.2f}",
+            "speedup": f"{region.speedup.estimate:.2f}x" + (f" ({region.by_heap})" if region.by_heap else ""),
+            "low": f"{region.speedup.low:.2f}",
             **_times(region, points),
             "scenarios": _extent(region),
             "saved": saved_by(findings, region),
@@ -207,7 +207,7 @@ def _by_reason(findings: Findings, verdict: Verdict) -> list[dict[str, Any]]:
                 [
                     region.place,
                     str(region.choice),
-                    f"{region.speedup:.2f}x" if region.has_evidence else "",
+                    f"{region.speedup.estimate:.2f}x" if region.has_evidence else "",
                     region.told if _NUMBER.search(region.told) else "",
                 ]
                 for region in some[:_MOST_ROWS]

@@ -1,18 +1,19 @@
 """What the job gains: on all its nodes and ranks first, then on fewer of them."""
 
 import math
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from colltune.core.grouping import grouped
+from colltune.core.interval import Interval
 from colltune.core.proven import Decision, Verdict
 from colltune.core.scenario import Scenario
-from colltune.core.summary import SpeedUp
+from colltune.core.summary import mean_of_kept
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_count, format_duration, format_size, format_times
+from colltune.judge.wording import at_least
 from colltune.report.curves import CurvePoint, curve_points
-from colltune.report.findings import Findings
+from colltune.report.findings import Findings, collective_gains
 
 Shape = tuple[int, int]
 HEAD = ("collective", "from", "to", "faster", "at least", "one call, by default -> tuned")
@@ -29,7 +30,7 @@ class ShapeGain:
     collective: str
     shape: Shape
     decisions: tuple[Decision, ...]
-    gain: SpeedUp
+    gain: Interval
     sizes: int
     example: CurvePoint | None
 
@@ -60,12 +61,7 @@ class ShapeGain:
         if self.example is not None and self.example_s is not None:
             at = "" if self.collective == "barrier" else f"{format_size(self.example.scenario.size_bytes)}: "
             told = at + format_times(*self.example_s)
-        return self.collective, *sizes, f"{self.gain.mean:.2f}x", f"{self.gain.low:.2f}x", told
-
-
-def gain_text(gain: SpeedUp) -> str:
-    """``"1.30x (at least 1.22)"``."""
-    return f"{gain.mean:.2f}x (at least {gain.low:.2f})"
+        return self.collective, *sizes, f"{self.gain.estimate:.2f}x", f"{self.gain.low:.2f}x", told
 
 
 def format_calls(count: int) -> str:
@@ -105,14 +101,16 @@ def shape_gains(findings: Findings) -> list[ShapeGain]:
     points, known = curve_points(findings), known_scenarios(findings)
     found = []
     for (shape, name), decisions in by_place.items():
-        gain = SpeedUp.of(decisions)
+        gain = mean_of_kept(decisions)
         if gain is None:
             continue
         sizes = {s.size_bytes for s in known if s.collective == name and (s.nodes, s.ppn) == shape}
         timed = [points[one.scenario] for one in decisions if one.scenario in points]
-        found.append(ShapeGain(name, shape, tuple(decisions), gain, len(sizes), _nearest(timed, gain.mean)))
+        found.append(ShapeGain(name, shape, tuple(decisions), gain, len(sizes), _nearest(timed, gain.estimate)))
     whole = job_shape(findings)
-    return sorted(found, key=lambda one: (one.shape != whole, -one.shape[0] * one.shape[1], one.shape, -one.gain.mean))
+    return sorted(
+        found, key=lambda one: (one.shape != whole, -one.shape[0] * one.shape[1], one.shape, -one.gain.estimate)
+    )
 
 
 def _nearest(points: Sequence[CurvePoint], mean: float) -> CurvePoint | None:
@@ -143,12 +141,8 @@ def other_shapes_text(gains: Sequence[ShapeGain], whole: Shape, most: int) -> st
         return ""
     shapes = {one.shape for one in others}
     size = "smaller" if all(nodes * ppn <= whole[0] * whole[1] for nodes, ppn in shapes) else "other"
-    by_name: defaultdict[str, list[Decision]] = defaultdict(list)
-    for one in others:
-        by_name[one.collective] += one.decisions
-    means = [(name, SpeedUp.of(some)) for name, some in by_name.items()]
-    ranked = sorted(((gain.mean, name, gain) for name, gain in means if gain is not None), reverse=True)
-    parts = [f"{name} {gain_text(gain)}" for _, name, gain in ranked[:most]]
+    ranked = collective_gains(decision for one in others for decision in one.decisions)
+    parts = [f"{name} {at_least(gain)}" for name, gain in list(ranked.items())[:most]]
     parts += [format_count(len(ranked) - most, "more collective")] if len(ranked) > most else []
     return f"{format_count(len(shapes), f'{size} shape')}: {', '.join(parts)}"
 

@@ -87,7 +87,7 @@ def _shade(cell: ScenarioTimes, decision: Decision | None) -> str:
         return "d"
     if decision is None or decision.verdict is not Verdict.KEPT:
         return "u"
-    return str(bisect_right(SHADES, decision.speedup))
+    return str(bisect_right(SHADES, decision.speedup.estimate))
 
 
 def _detail(cell: ScenarioTimes, decision: Decision | None) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from colltune.core.proven import Decision
+from colltune.judge.wording import record
 from colltune.report.ending import told
 from colltune.report.findings import Findings
 from colltune.report.headline import facts, next_steps
@@ -44,8 +45,7 @@ def _gain(one: ShapeGain) -> Mapping[str, Any]:
         "to_bytes": high,
         "sizes_changed": len(one.decisions),
         "sizes_known": one.sizes,
-        "speedup": one.gain.mean,
-        "speedup_low": one.gain.low,
+        **record(one.gain),
         "example": None
         if one.example is None or times is None
         else {"size_bytes": one.example.scenario.size_bytes, "default_s": times[0], "tuned_s": times[1]},
@@ -57,8 +57,7 @@ def _decision(one: Decision) -> Mapping[str, Any]:
         **asdict(one.scenario),
         "choice": one.choice,
         "verdict": one.verdict,
-        "speedup": one.speedup if one.has_evidence else None,
-        "speedup_low": one.low if one.has_evidence else None,
+        **record(one.speedup if one.has_evidence else None),
         "launches": one.launches,
         "reason": one.told,
     }

@@ -2,17 +2,18 @@
 
 from collections.abc import Sequence
 
-from colltune.core.switchback import Interval, Standing
+from colltune.core.switchback import Standing
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_count
+from colltune.judge import wording
 
 
 def standing_text(one: Standing) -> str:
     """A sentence on what the application says of a choice."""
+    calls, whole = wording.text(one.faster_in_calls), wording.text(one.faster)
     text = (
-        f"{one.choice} in the application: speed-up of the calls {ratio_text(one.faster_in_calls)}, with all that lies"
-        f" between {ratio_text(one.faster)}: {one.finding}; {format_count(one.pairs, 'pair')} of blocks,"
-        f" last {one.last}"
+        f"{one.choice} in the application: speed-up of the calls {calls}, with all that lies between {whole}:"
+        f" {one.finding}; {format_count(one.pairs, 'pair')} of blocks, last {one.last}"
     )
     return f"{text}; switched off on {format_count(one.off, 'communicator')}" if one.off else text
 
@@ -29,12 +30,5 @@ def applications_table(found: Sequence[Standing], title: str = "in the applicati
 def application_row(one: Standing) -> tuple[str, ...]:
     """The calls, the choice, how many pairs, the ratio in the calls and with all between, the finding, the last run."""
     says = f"{one.finding}, switched off" if one.off else str(one.finding)
-    ratios = ratio_text(one.faster_in_calls), ratio_text(one.faster)
+    ratios = wording.text(one.faster_in_calls), wording.text(one.faster)
     return one.place, str(one.choice), str(one.pairs), *ratios, says, one.last
-
-
-def ratio_text(interval: Interval) -> str:
-    """``1.20 (1.05 to 1.37)``; "not known" where there were too few pairs for bounds."""
-    if interval.low is None and interval.high is None:
-        return "not known"
-    return f"{interval.estimate:.2f} ({interval.bounds_text()})"

@@ -9,6 +9,7 @@ from colltune.core.judged_together import JudgedRegion
 from colltune.core.scenario import Scenario
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_size
+from colltune.judge.wording import COLUMNS, cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +30,12 @@ class Rechecked:
 
 
 def regions_table(regions: Iterable[JudgedRegion]) -> TextTable:
-    """One row per region: where it is, its choice, its speed-up with the lower bound, and how many scenarios it has."""
+    """One row per region: where it is, its choice, its mean speed-up and how many scenarios it has."""
     table = TextTable(
-        (
-            "collective",
-            "nodes x ppn>",
-            "message size>",
-            "in place of the default",
-            "mean speed-up>",
-            "at least>",
-            "scenarios>",
-        )
+        ("collective", "nodes x ppn>", "message size>", "in place of the default", *COLUMNS, "scenarios>")
     )
     for region in regions:
-        figures = str(region.choice), f"{region.speedup:.2f}", f"{region.low:.2f}", str(len(region.decisions))
+        figures = str(region.choice), *cells(region.speedup), str(len(region.decisions))
         table.add_row(region.collective, region.shape, region.sizes, *figures)
     return table
 

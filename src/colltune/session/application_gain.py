@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from statistics import fmean, geometric_mean
 
 from colltune.core.choice import Choice
-from colltune.core.switchback import BlockTimes, Cell, Experiment, Interval
+from colltune.core.interval import Interval
+from colltune.core.switchback import BlockTimes, Cell, Experiment
 from colltune.prove.audit.evidence import FEWEST_LAUNCHES, pooled_scale
 from colltune.prove.in_run.in_application import (
     Time,
@@ -190,12 +191,11 @@ def _saved(log: Interval, calls: float, cell: Cell, time: Time, elapsed_s: float
     each_s = [max(time(pair.tuned), 1e-9) / pair.calls for pair in cell.pairs]
     usual_s = min(calls * geometric_mean(each_s), elapsed_s)
     mean_s = min(calls * fmean(each_s), elapsed_s)
+    low, high = log.low, log.high if log.high <= _WIDEST else math.inf
     low, high = (
-        None if end is None else pick(one * math.expm1(end) for one in (usual_s, mean_s))
-        for end, pick in ((log.low, min), (log.high, max))
+        end if math.isinf(end) else pick(one * math.expm1(end) for one in (usual_s, mean_s))
+        for end, pick in ((low, min), (high, max))
     )
-    if log.high is not None and log.high > _WIDEST:
-        high = None
     return Interval(usual_s * math.expm1(log.estimate), low, high)
 
 
@@ -240,7 +240,6 @@ def total_saved(cells: Sequence[CellGain]) -> Interval:
 
 def _total(parts: Sequence[Interval]) -> Interval:
     """The sum. Without a bound where one of them has none, or there are none."""
-    lows, highs = [one.low for one in parts], [one.high for one in parts]
-    low = sum(one for one in lows if one is not None) if lows and None not in lows else None
-    high = sum(one for one in highs if one is not None) if highs and None not in highs else None
-    return Interval(sum(one.estimate for one in parts), low, high)
+    if not parts:
+        return Interval(0.0)
+    return Interval(*(sum(ends) for ends in zip(*((one.estimate, one.low, one.high) for one in parts), strict=True)))

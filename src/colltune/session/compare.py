@@ -229,7 +229,7 @@ def violations_of(
 
     looks = measured(guidelines, _LOOKS, seed, effort=_LOOK, launch_s=_SHARE * budget_s / _LOOKS, note=note)
     looked = _mark(side)
-    suspect = {(one.scenario, one.choice.algorithm) for one in looks if one.ratio < 1.0 / _ALIKE}
+    suspect = {(one.scenario, one.choice.algorithm) for one in looks if one.speedup.estimate < 1.0 / _ALIKE}
     suspected = [one for one in guidelines if (one.call, one.text) in suspect]
     if suspected:
         note(f"measuring {format_count(len(suspected), 'guideline')} that may be violated in new launches ...")
@@ -281,7 +281,7 @@ def _is_apart(one: Comparison) -> bool:
 
 def _gap(one: Comparison) -> float:
     """How far the two sides are apart: of the logarithms, in the state of the heap where it is most."""
-    return max(abs(math.log(state.ratio)) for state in (one, one.kept) if state is not None)
+    return max(abs(math.log(state.speedup.estimate)) for state in (one, one.kept) if state is not None)
 
 
 def _judged(found: Verification, side: Side, looks: _Mark = (0, {})) -> Verification:
@@ -351,5 +351,8 @@ def _compare_outputs(
         " the same and idle, and whether results were right. Runs that took no turns also show what changed meanwhile."
     )
     found = compare_all({(one, DEFAULT): (a[one], b[one]) for one in calls})
-    runs, unsure = min(len(side[one]) for one in calls for side in (a, b)), [s.scenario for s in found if s.low <= 0.0]
+    runs, unsure = (
+        min(len(side[one]) for one in calls for side in (a, b)),
+        [s.scenario for s in found if s.speedup.low <= 0.0],
+    )
     return Verification(found, runs, names=("A", "B"), open=unsure, recorded=True)

@@ -1,13 +1,13 @@
 """What a measured run of the application says, in words: the closing line, and the page behind it."""
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import astuple
 
-from colltune.core.switchback import Interval
+from colltune.core.interval import Interval
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_count, format_duration, format_size
+from colltune.judge import wording
 from colltune.prove.in_run.whole_runs import speed_text, withdrawn_text
-from colltune.report.run_text import ratio_text
 from colltune.session.application_gain import ApplicationGain, CallTimes, CellGain, total_saved
 
 _WIDTH = 220  # of the page, whose lines are long: a row for each kind of call
@@ -30,7 +30,7 @@ def gain_line(gain: ApplicationGain) -> str:
         text += f"without the tuning it would have taken about {_time(untuned.estimate)}{interval}"
         text += f"; its calls by default {'cost' if cost_s >= 0.0 else 'saved'} about {format_duration(abs(cost_s))}"
     else:
-        bounded = None not in (untuned.low, untuned.high)
+        bounded = math.isfinite(untuned.low) and math.isfinite(untuned.high)
         text += f"it does not tell whether it would have taken longer without the tuning{interval if bounded else ''}"
     return text + (f". In the calls alone the tuning {saved}" if (saved := _saved_text(gain.saved_in_calls_s)) else "")
 
@@ -40,7 +40,7 @@ def whole_run_text(gain: ApplicationGain, application: str, withdrawn: Sequence[
     text = f"what the rules are worth to {application} was not measured"
     if gain.cells:
         how = f"95% interval of {format_count(gain.runs, 'run')}"
-        text = f"with the rules {speed_text(application, astuple(gain.faster), how)}"
+        text = f"with the rules {speed_text(application, gain.faster, how)}"
     return f"{text}; {withdrawn_text(withdrawn)}"
 
 
@@ -50,8 +50,7 @@ def _saved_text(saved: Interval) -> str:
         return ""
     cost = saved.estimate < 0.0
     if cost:
-        low, high = (None if one is None else -one for one in (saved.high, saved.low))
-        saved = Interval(-saved.estimate, low, high)
+        saved = Interval(-saved.estimate, -saved.high, -saved.low)
     return f"{'cost' if cost else 'saved'} {format_duration(saved.estimate)} ({saved.bounds_text(format_duration)})"
 
 
@@ -65,13 +64,13 @@ def run_text(number: int, gain: ApplicationGain, changes: str) -> str:
     elif of_rules:
         saved = total_saved(of_rules)
         said = "the rules in force do not surely save time yet"
-        if saved.low is not None and saved.low > 0.0:
+        if saved.low > 0.0:
             said = f"saves {saved.estimate / whole_s:.1%} of its time, surely {saved.low / whole_s:.1%}"
     else:
         said = "no rule in force yet"
     if tried:
         said += f"; {format_count(len(tried), 'choice')} tried"
-        if (least_s := total_saved(tried).low) is not None:  # what they saved, at the least
+        if math.isfinite(least_s := total_saved(tried).low):  # what they saved, at the least
             said += f", which cost {max(gain.agree_s - least_s, 0.0) / whole_s:.2%} of it at most"
     return f"run {number}: {said}; {changes}"
 
@@ -110,8 +109,8 @@ def gain_page(gain: ApplicationGain, width: int = _WIDTH) -> list[str]:
             str(cell.choice),
             str(cell.tuned_calls),
             str(cell.pairs),
-            ratio_text(cell.faster_in_calls),
-            ratio_text(cell.faster),
+            wording.text(cell.faster_in_calls),
+            wording.text(cell.faster),
             _both(cell, lambda times: times.call_s),
             _both(cell, lambda times: times.waiting_s),
             _both(cell, lambda times: times.between_s),

@@ -1,7 +1,7 @@
 """The summary of a tuning to JSON and back."""
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import astuple, replace
 from typing import Annotated, Any
 
 import msgspec
@@ -9,6 +9,7 @@ import msgspec
 from colltune.core.choice import Choice, format_choice, parse_choice
 from colltune.core.disturbance import Disturbance
 from colltune.core.errors import InputError
+from colltune.core.interval import Interval
 from colltune.core.proven import Decision, Verdict
 from colltune.core.scenario import Scenario
 from colltune.core.summary import ApplicationRuns, Budget, Guess, HeapRuns, PredictedSizes, Summary, TimeShare
@@ -50,8 +51,8 @@ class _WrittenDecision(msgspec.Struct, omit_defaults=True):
     def of(cls, decision: Decision) -> "_WrittenDecision":
         """``decision``, rounded. Bounds of rounded ratios are the rounded bounds: both are among the ratios."""
         held = {name: getattr(decision, name) for name in _AS_THEY_ARE}
-        scenario, low = _place(decision.scenario), round(decision.low, _RATIO_DIGITS)
-        region = None if decision.region is None else _rounded(decision.region, _RATIO_DIGITS)
+        scenario, low = _place(decision.scenario), round(decision.speedup.low, _RATIO_DIGITS)
+        region = None if decision.region is None else _rounded(astuple(decision.region), _RATIO_DIGITS)
         heaps = None if decision.heaps is None else _rounded(decision.heaps, 2)
         ratios = _rounded(decision.ratios, _RATIO_DIGITS)
         return cls(scenario, format_choice(decision.choice), ratios=ratios, region=region, heaps=heaps, low=low, **held)
@@ -61,9 +62,10 @@ class _WrittenDecision(msgspec.Struct, omit_defaults=True):
         if self.verdict is Verdict.REFUSED and self.reason.startswith(_UNTRIED):
             held["verdict"] = Verdict.NOT_TRIED
         scenario, choice = Scenario(*self.scenario), read_choice(self.choice)
-        read = Decision(scenario, choice, ratios=self.ratios, region=self.region, heaps=self.heaps, **held)
+        region = None if self.region is None else Interval(*self.region)
+        read = Decision(scenario, choice, ratios=self.ratios, region=region, heaps=self.heaps, **held)
         low = min(self.ratios, default=0.0) if self.low is None else self.low
-        return read if low == round(read.low, _RATIO_DIGITS) else replace(read, stated_low=low)
+        return read if low == round(read.speedup.low, _RATIO_DIGITS) else replace(read, stated_low=low)
 
 
 _AS_THEY_ARE = ("verdict", "reason", "slow_file", "launches", "runs", "cut")
@@ -138,8 +140,10 @@ def write_summary(summary: Summary) -> dict[str, Any]:
             for one in prediction.guesses
         )
     written = {name: value for name, value in msgspec.to_builtins(held).items() if value is not None}
-    if (speedup := held.read().speedup) is not None:
-        written |= {"speedup": speedup.mean, "speedup_low": speedup.low, "speedup_worst": speedup.worst}
+    read = held.read()
+    if (speedup := read.speedup) is not None:
+        worst = min(one.speedup.low for one in read.having(Verdict.KEPT) if one.has_evidence)
+        written |= {"speedup": speedup.estimate, "speedup_low": speedup.low, "speedup_worst": worst}
     return written
 
 

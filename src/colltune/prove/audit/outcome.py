@@ -4,6 +4,7 @@ import math
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
+from colltune.core.interval import Interval
 from colltune.core.proven import NOT_WORTH, Decision, Verdict
 from colltune.core.scenario import Scenario
 from colltune.core.units import format_count
@@ -30,7 +31,7 @@ def decisions_of(
         )
         ended = case.slowed_text or ended
         reason = NOT_WORTH if unpaid else ended
-    region = (case.speedup, *case.interval(yardstick)) if len(case.launches) >= FEWEST_LAUNCHES else None
+    region = Interval(case.speedup, *case.interval(yardstick)) if len(case.launches) >= FEWEST_LAUNCHES else None
     launches, runs = case.counts
     of_region = Decision(
         case.claim.scenarios[0],

@@ -30,7 +30,7 @@ def least_gain_per_s(captured: float, budget_s: float) -> float:
 def captured_by(decisions: Iterable[Decision], nodes: int, ppn: int, verdict: Verdict = Verdict.KEPT) -> float:
     """What those of ``decisions`` that have the ``verdict``, the kept ones, gain in a job of ``nodes`` x ``ppn``."""
     mine = (one for one in decisions if one.verdict is verdict)
-    return sum(weight_of(one.scenario, nodes, ppn) * math.log(max(one.speedup, 1.0)) for one in mine)
+    return sum(weight_of(one.scenario, nodes, ppn) * math.log(max(one.speedup.estimate, 1.0)) for one in mine)
 
 
 def gain_of(case: Case) -> float:

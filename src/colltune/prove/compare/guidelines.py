@@ -75,7 +75,7 @@ def judge_guidelines(guidelines: Sequence[Guideline], measured: Launched) -> lis
     """
     guidelines = [one for one in guidelines if all(len(measured.times_s[s]) > 1 for s in (one.call, *one.mock_up))]
     return [
-        max(states, key=lambda one: one.ratio)
+        max(states, key=lambda one: one.speedup.estimate)
         for states in zip(
             _judged(guidelines, measured, kept=False), _judged(guidelines, measured, kept=True), strict=True
         )

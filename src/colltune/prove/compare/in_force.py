@@ -161,7 +161,7 @@ class FilesComparison:
     ) -> dict[Scenario, str]:
         """What slows scenarios without a rule by what it has in common with them."""
         return {
-            result.scenario: f"in force, it slows {c.scenario.nodes} x {c.scenario.ppn} ranks to {c.ratio:.2f}"
+            result.scenario: f"in force, it slows {c.scenario.nodes} x {c.scenario.ppn} ranks to {c.speedup}"
             for c in found
             if c.choice == DEFAULT and c.verdict is PointVerdict.SLOWER
             for result in self._meets(c.scenario, touching)
@@ -209,11 +209,11 @@ def _refused(found: Sequence[Comparison], kept: Sequence[Decision]) -> dict[Scen
         culprit = slowed.get(result.scenario.collective)
         if culprit is not None:
             refused[result.scenario] = (
-                f"in force, the search of the file slows {culprit.scenario.size_bytes} B to {culprit.ratio:.2f}"
+                f"in force, the search of the file slows {culprit.scenario.size_bytes} B to {culprit.speedup}"
             )
     for comparison in found:
         if comparison.choice != DEFAULT and comparison.verdict is PointVerdict.SLOWER:
-            reason = f"in force, the file is only {comparison.ratio:.2f} times as fast"
+            reason = f"in force, the file is only {comparison.speedup} times as fast"
             refused |= {r.scenario: reason for r in kept if _is_shorter(r, comparison) and r.scenario not in refused}
     return refused
 

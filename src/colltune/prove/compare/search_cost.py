@@ -56,7 +56,7 @@ class SearchCost:
 
 def proven_gain(decision: Decision) -> float:
     """The log speed-up by the audit: between that of its region and that of its own comparisons."""
-    found = [] if decision.region is None else [math.log(decision.region[0])]
+    found = [] if decision.region is None else [math.log(decision.region.estimate)]
     if decision.ratios:
         found.append(fmean(math.log(ratio) for ratio in decision.ratios))
     return fmean(found or [0.0])
@@ -84,7 +84,7 @@ def search_cost(
     )
     # Unknown: the search in units of _SEARCH_S, what the launches differ by in units of its own deviation.
     design = np.stack([-_SEARCH_S / times_s, np.full(len(found), _between_launches(sides))], axis=1)
-    beyond = np.log([c.ratio for c in found]) - expected
+    beyond = np.log([c.speedup.estimate for c in found]) - expected
     precision = 1.0 / (noise**2 + _OWN**2)
     covariance = np.linalg.inv(np.eye(2) + design.T @ (design * precision[:, None]))
     mean = covariance @ (design.T @ (precision * beyond))

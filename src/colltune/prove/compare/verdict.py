@@ -13,6 +13,7 @@ from statistics import geometric_mean, median
 import numpy as np
 
 from colltune.core.choice import Choice
+from colltune.core.interval import Interval
 from colltune.core.scenario import Scenario
 from colltune.prove.compare.spread import LaunchSpread, spreads
 
@@ -34,7 +35,7 @@ class PointVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two sides in one scenario: the default (A) and a tuning (B), or any others. ``ratio`` above 1: B is faster.
+    """Two sides in one scenario: the default (A) and a tuning (B), or any others. ``speedup`` above 1: B is faster.
 
     Times are in seconds: medians over launches, and in ``a_launches_s`` and ``b_launches_s`` one median for each
     launch, in their order. ``choice``: what a rule of one side decides here.
@@ -45,9 +46,7 @@ class Comparison:
     choice: Choice
     a_s: float
     b_s: float
-    ratio: float
-    low: float
-    high: float
+    speedup: Interval
     a_launches_s: tuple[float, ...] = ()
     b_launches_s: tuple[float, ...] = ()
     kept: "Comparison | None" = None
@@ -55,17 +54,17 @@ class Comparison:
     @property
     def verdict(self) -> PointVerdict:
         """Of the state of the heap in which it is worse."""
-        own = verdict_of(self.ratio, self.low, self.high)
+        own = verdict_of(self.speedup)
         return own if self.kept is None else max(own, self.kept.verdict, key=list(PointVerdict).index)
 
 
-def verdict_of(ratio: float, low: float, high: float) -> PointVerdict:
-    """The verdict for a ratio of A over B and its interval; open where that reaches beyond what is called the same."""
-    if low > 1.0 and ratio > 1.0 + PRACTICAL:
+def verdict_of(speedup: Interval) -> PointVerdict:
+    """The verdict for a speed-up; open where its interval reaches beyond what is called the same."""
+    if speedup.low > 1.0 and speedup.estimate > 1.0 + PRACTICAL:
         return PointVerdict.FASTER
-    if high < 1.0 and ratio < 1.0 - PRACTICAL:
+    if speedup.high < 1.0 and speedup.estimate < 1.0 - PRACTICAL:
         return PointVerdict.SLOWER
-    within = low >= 1.0 - PRACTICAL and high <= 1.0 + PRACTICAL
+    within = speedup.low >= 1.0 - PRACTICAL and speedup.high <= 1.0 + PRACTICAL
     return PointVerdict.SAME if within else PointVerdict.OPEN
 
 
@@ -83,28 +82,14 @@ def compare(
     for any distribution of launch medians. ``points``: how many are compared together. ``spread``: of the launches,
     if these are too few.
     """
-    interval = _of_all(a_s, b_s, spread, points)
-    return Comparison(scenario, choice, median(a_s), median(b_s), *interval, tuple(a_s), tuple(b_s))
+    speedup = _of_all(a_s, b_s, spread, points)
+    return Comparison(scenario, choice, median(a_s), median(b_s), speedup, tuple(a_s), tuple(b_s))
 
 
-@dataclass(frozen=True, slots=True)
-class MeanSpeedup:
-    """Geometric mean of the speed-up over ``points``, with an interval that misses in 1% of verifications."""
+def mean_speedup(comparisons: Sequence[Comparison]) -> tuple[Interval, int] | None:
+    """Geometric mean of the speed-up, with an interval that misses in 1% of verifications, and over how many points.
 
-    ratio: float
-    low: float
-    high: float
-    points: int
-
-    @property
-    def significant(self) -> bool:
-        """Whether the interval leaves 1 out."""
-        return self.low > 1.0 or self.high < 1.0
-
-
-def mean_speedup(comparisons: Sequence[Comparison]) -> MeanSpeedup | None:
-    """Each launch gives one geometric mean over the points that all launches have; these are compared as launches are.
-
+    Each launch gives one geometric mean over the points that all launches have; these are compared as launches are.
     None where no point has times of every launch.
     """
     sides = [(c.a_launches_s, c.b_launches_s) for c in comparisons]
@@ -113,10 +98,10 @@ def mean_speedup(comparisons: Sequence[Comparison]) -> MeanSpeedup | None:
     if not whole:
         return None
     means = [[geometric_mean(times) for times in zip(*side, strict=True)] for side in zip(*whole, strict=True)]
-    return MeanSpeedup(*ratio_interval(means[0], means[1]), points=len(whole))
+    return ratio_interval(means[0], means[1]), len(whole)
 
 
-def ratio_interval(a_s: Sequence[float], b_s: Sequence[float]) -> tuple[float, float, float]:
+def ratio_interval(a_s: Sequence[float], b_s: Sequence[float]) -> Interval:
     """The ratio of ``compare`` and its interval; with too few times for an exact one, Student's."""
     return _of_all(a_s, b_s, spreads([(a_s, b_s)])[0], 1)
 
@@ -140,31 +125,29 @@ def compare_all(
         if paired and min(group[1:]) > 2:
             pairs = [[a / b for a, b in zip(*both, strict=False)] for both in mine.values()]
             for key, ratios, spread in zip(mine, pairs, spreads([(one, (1.0,)) for one in pairs]), strict=True):
-                one = found[key]
-                ratio, low, high = _of_pairs(ratios, spread, len(sides) * _PAIRED)
-                ratio = ratio if high * one.low < one.high * low else one.ratio
-                low, high = sorted((max(low, one.low), min(high, one.high)))
-                found[key] = replace(one, ratio=min(max(ratio, low), high), low=low, high=high)
+                of_all, of_pairs = found[key].speedup, _of_pairs(ratios, spread, len(sides) * _PAIRED)
+                narrower = of_pairs if of_pairs.high * of_all.low < of_all.high * of_pairs.low else of_all
+                low, high = sorted((max(of_pairs.low, of_all.low), min(of_pairs.high, of_all.high)))
+                found[key] = replace(found[key], speedup=Interval(min(max(narrower.estimate, low), high), low, high))
     return [found[key] for key in sides]
 
 
-def _of_all(
-    a_s: Sequence[float], b_s: Sequence[float], spread: LaunchSpread | None, points: float
-) -> tuple[float, float, float]:
+def _of_all(a_s: Sequence[float], b_s: Sequence[float], spread: LaunchSpread | None, points: float) -> Interval:
     ratios, first, second = [a / b for a in a_s for b in b_s], len(a_s), len(b_s)
     return _interval(ratios, _rank(first, second, points), _reach(spread, first, second, points))
 
 
-def _of_pairs(ratios: Sequence[float], spread: LaunchSpread, points: float) -> tuple[float, float, float]:
+def _of_pairs(ratios: Sequence[float], spread: LaunchSpread, points: float) -> Interval:
     """The median of the means of any two ratios and its interval, by Wilcoxon's signed ranks."""
     means = [math.sqrt(one * other) for n, one in enumerate(ratios) for other in ratios[n:]]
     return _interval(means, _signed_rank(len(ratios), points), _reach(spread, len(ratios), math.inf, points))
 
 
-def _interval(ratios: Sequence[float], rank: int, reach: float) -> tuple[float, float, float]:
+def _interval(ratios: Sequence[float], rank: int, reach: float) -> Interval:
     """By the ``rank`` where that is none of too few launches, else Student's."""
     ordered, middle = sorted(ratios), median(ratios)
-    return (middle, ordered[rank], ordered[-1 - rank]) if rank >= 0 else (middle, middle / reach, middle * reach)
+    ends = (ordered[rank], ordered[-1 - rank]) if rank >= 0 else (middle / reach, middle * reach)
+    return Interval(middle, *ends)
 
 
 def _reach(spread: LaunchSpread | None, first: float, second: float, points: float) -> float:
@@ -183,9 +166,9 @@ def launches_to_decide(comparisons: Sequence[Comparison], launches: int) -> int:
     factors = []
     for one in (c if c.kept is None or c.verdict is not c.kept.verdict else c.kept for c in comparisons):
         if one.verdict is PointVerdict.OPEN:
-            off, same = abs(math.log(one.ratio)), math.log1p(PRACTICAL)
+            off, same = abs(math.log(one.speedup.estimate)), math.log1p(PRACTICAL)
             # An interval shrinks with the root of the number of launches.
-            width = math.log(one.high / one.low) / 2 if one.low > 0.0 else 0.0
+            width = math.log(one.speedup.high / one.speedup.low) / 2 if one.speedup.low > 0.0 else 0.0
             factors.append(width / (off if off > same else max(same - off, 1e-3)))
     return max(fewest_launches(len(comparisons)), math.ceil(launches * median(factors) ** 2)) if factors else 0
 

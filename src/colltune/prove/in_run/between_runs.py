@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, variance
 
-from colltune.core.switchback import Interval
+from colltune.core.interval import Interval
 from colltune.prove.audit.evidence import FEWEST_LAUNCHES
 
 # Runs that differ as little as their pairs explain, which count beside those that were made.
@@ -33,10 +33,8 @@ class BetweenRuns:
         from scipy.special import stdtrit  # 0.15 s, of which a run has none to lose at its start
 
         more = float(-stdtrit(self.degrees, alpha)) * self.spread * math.hypot(*pairs) / sum(pairs)
-        low, high = (None if end is None else math.hypot(end - log.estimate, more) for end in (log.low, log.high))
-        return Interval(
-            log.estimate, None if low is None else log.estimate - low, None if high is None else log.estimate + high
-        )
+        low, high = (math.hypot(end - log.estimate, more) for end in (log.low, log.high))
+        return Interval(log.estimate, log.estimate - low, log.estimate + high)
 
 
 def between_runs(kinds: Iterable[Sequence[Sequence[float]]]) -> BetweenRuns:

@@ -59,7 +59,7 @@ class Promise:
         """The speed-up below which it does not pay. Without a proof: as slow as the default."""
         if self.proof is None:
             return 1.0
-        return min(self.proof.low, THRESHOLD) if self.proof.region is None else 1.0 / THRESHOLD
+        return min(self.proof.speedup.low, THRESHOLD) if self.proof.region is None else 1.0 / THRESHOLD
 
     @property
     def text(self) -> str:
@@ -67,7 +67,7 @@ class Promise:
         if self.proof is None:
             return "it was never proven"
         who = "it" if self.proof.region is None else "its region"
-        return f"{who} was proven to be at least {self.proof.low:.2f} times as fast"
+        return f"{who} was proven to be at least {self.proof.speedup.low:.2f} times as fast"
 
 
 @dataclass(frozen=True, slots=True)

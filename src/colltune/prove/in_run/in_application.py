@@ -13,10 +13,11 @@ from pathlib import Path
 from statistics import fmean, median, pstdev
 
 from colltune.core.choice import Choice
+from colltune.core.interval import Interval
 from colltune.core.sample import Environment
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.space import Space
-from colltune.core.switchback import BlockPair, BlockTimes, Cell, Interval, RuleFinding, Standing
+from colltune.core.switchback import BlockPair, BlockTimes, Cell, RuleFinding, Standing
 from colltune.prove.audit.evidence import ALPHA, FEWEST_LAUNCHES, high_bound, low_bound, pooled_scale
 from colltune.prove.in_run.between_runs import BetweenRuns, between_runs
 from colltune.store.applications import ApplicationRun, application_runs
@@ -162,5 +163,4 @@ def interval_of(logs: Sequence[float], scale: float, alpha: float) -> Interval:
     unit = max(scale / _LAUNCH_SPREAD, 1.0)
     spread = [one / unit for one in logs]
     low, high = unit * low_bound(spread, scale / unit, alpha), unit * high_bound(spread, scale / unit, alpha)
-    mean = sum(logs) / len(logs)
-    return Interval(mean, low if math.isfinite(low) else None, high if math.isfinite(high) else None)
+    return Interval(sum(logs) / len(logs), low, high)

@@ -59,8 +59,7 @@ def _hurts(one: Standing | None) -> bool:
 
 
 def _pays(one: Standing) -> bool:
-    low = one.faster_in_calls.low
-    return len(one.launches) >= _FEWEST_RUNS and low is not None and low > THRESHOLD and not _hurts(one)
+    return len(one.launches) >= _FEWEST_RUNS and one.faster_in_calls.low > THRESHOLD and not _hurts(one)
 
 
 def _tried(choices: Sequence[Choice], found: Mapping[Choice, Standing]) -> Choice | None:
@@ -69,8 +68,7 @@ def _tried(choices: Sequence[Choice], found: Mapping[Choice, Standing]) -> Choic
     open_choices = []
     for choice in choices:
         one = found.get(choice)
-        high = None if one is None else one.faster_in_calls.high
-        if not _hurts(one) and (high is None or high > THRESHOLD):
+        if not _hurts(one) and (one is None or one.faster_in_calls.high > THRESHOLD):
             open_choices.append(choice)
 
     def promise(choice: Choice) -> tuple[bool, bool, float]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from colltune.core.errors import LaunchError
-from colltune.core.switchback import Interval
+from colltune.core.interval import Interval
 from colltune.prove.compare.verdict import PRACTICAL, PointVerdict, ratio_interval, verdict_of
 
 Side = frozenset[str]
@@ -25,34 +25,31 @@ class Runs:
     failure: str = ""
 
     @property
-    def interval(self) -> tuple[float, float, float]:
-        """The ratio of default over tuned time, and its bounds; above 1 the rules are faster."""
+    def speedup(self) -> Interval:
         return ratio_interval(self.default_s, self.tuned_s)
 
     @property
     def verdict(self) -> PointVerdict:
-        return PointVerdict.SLOWER if self.failure else verdict_of(*self.interval)
+        return PointVerdict.SLOWER if self.failure else verdict_of(self.speedup)
 
     @property
     def hurts(self) -> bool:
         """Whether the rules look slower, also where too few runs leave it open: such rules are of no use here."""
-        return bool(self.failure) or self.verdict is PointVerdict.SLOWER or self.interval[0] < 1.0 - PRACTICAL
+        return bool(self.failure) or self.verdict is PointVerdict.SLOWER or self.speedup.estimate < 1.0 - PRACTICAL
 
     def text(self, name: str = "the application") -> str:
         if self.failure:
             return f"{name} {self.failure}"
-        return speed_text(name, self.interval, f"99% interval of {len(self.tuned_s)} runs each")
+        return speed_text(name, self.speedup, f"99% interval of {len(self.tuned_s)} runs each")
 
 
-def speed_text(name: str, faster: tuple[float, float | None, float | None], how: str) -> str:
-    """``faster``: time without over time with what is compared, and its bounds, which are ``how``. A ratio that may be
-    anything is not said."""
-    ratio, low, high = faster
-    if low is None and high is None:
-        return f"{name} is neither surely faster nor surely slower: too little was measured for a {how}"
-    slower, sure = high is not None and high < 1.0, low is not None and low > 1.0
-    word = "slower" if slower else "faster" if sure else "neither surely faster nor surely slower"
-    return f"{name} is {word}: {ratio:.2f} times as fast ({Interval(*faster).bounds_text()}, {how})"
+def speed_text(name: str, speedup: Interval, how: str) -> str:
+    """``how``: of what kind its bounds are. A speed-up that may be anything is not said."""
+    neither = "neither surely faster nor surely slower"
+    if not speedup.is_bounded:
+        return f"{name} is {neither}: too little was measured for a {how}"
+    word = "slower" if speedup.high < 1.0 else "faster" if speedup.low > 1.0 else neither
+    return f"{name} is {word}: {speedup.estimate:.2f} times as fast ({speedup.bounds_text()}, {how})"
 
 
 def withdrawn_text(names: Iterable[str]) -> str:

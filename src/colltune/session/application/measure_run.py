@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -118,11 +119,11 @@ def begin_measuring(
 
 
 def _written(value: Any) -> Any:
-    """A choice as text, and anything else by its fields, but those that are not known."""
+    """A choice as text, and anything else by its fields, but bounds that are not known."""
     if isinstance(value, Choice):
         return format_choice(value)
     held = {one.name: getattr(value, one.name) for one in fields(value)}
-    return {name: found for name, found in held.items() if found is not None}
+    return {name: found for name, found in held.items() if not (isinstance(found, float) and math.isinf(found))}
 
 
 def _gains(run: ApplicationRun, directory: Path) -> "list[ApplicationGain]":

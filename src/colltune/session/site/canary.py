@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from colltune.core.errors import InputError
-from colltune.core.switchback import Interval, RuleFinding, Standing
+from colltune.core.interval import Interval
+from colltune.core.switchback import RuleFinding, Standing
 from colltune.core.units import format_count
 from colltune.mpi.detect import ask_flux, find_mpi
 from colltune.mpi.job import find_job
@@ -89,7 +90,7 @@ def judged(canary: Canary, reports: Sequence[Report], trusted: Collection[int]) 
     for witness in witnesses_of(reports, trusted):
         said = [value for one in witness if (value := _value_of(one.run)) is not None]
         values += [min(max(sum(said) / len(said), -GREATEST), GREATEST)] if said else []
-    faster = Interval(1.0, None, None)
+    faster = Interval(1.0)
     if values:
         faster = interval_of(values, pooled_scale([values]), ALPHA).scaled(math.exp)
     return CanaryOutlook(canary, len(values), faster, found, _obstacles(len(values), faster, found))
@@ -107,8 +108,8 @@ def _obstacles(jobs: int, faster: Interval, found: Sequence[Standing]) -> list[s
         return [f"{reported} reported measurements of it, and it takes {FEWEST_LAUNCHES} at least"]
     slower = [one for one in found if one.finding is RuleFinding.SLOWER]
     told = [f"{one.place}: {one.choice} is slower in applications ({one.faster.estimate:.2f} times)" for one in slower]
-    if faster.low is None or faster.low < 1.0 / SLOWER:
-        low = "no bound" if faster.low is None else f"at least {faster.low:.2f}"
+    if faster.low < 1.0 / SLOWER:
+        low = "no bound" if math.isinf(faster.low) else f"at least {faster.low:.2f}"
         told.append(
             f"its calls are {faster.estimate:.2f} times as fast as by default ({low}) in {format_count(jobs, 'job')}:"
             " not enough to exclude that it is slower"

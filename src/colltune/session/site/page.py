@@ -6,7 +6,7 @@ from pathlib import Path
 from colltune.core.errors import on_os_error
 from colltune.core.units import format_count
 from colltune.core.version import __version__
-from colltune.report.run_text import ratio_text
+from colltune.judge import wording
 from colltune.report.templates import page_template, page_text
 from colltune.session.site.canary import outlook
 from colltune.session.site.state import status
@@ -22,7 +22,7 @@ def write_site_page(store: SiteStore, out: Path, now_s: float | None = None) -> 
     found = status(store, now_s)
     shapes = [shape for machine in found.machines for shape in machine.shapes]
     saved = [one for machine in found.machines for one in machine.saved if one.runs]
-    page = page_template("site.html.j2", count=format_count, ratio=ratio_text).render(
+    page = page_template("site.html.j2", count=format_count, ratio=wording.text).render(
         found=found,
         tried=outlook(store) if current(store) is not None else None,
         shapes=shapes,

@@ -163,7 +163,7 @@ def _judged(tuning: Tuning) -> dict[Scenario, Decision]:
 def _stance(decision: Decision) -> _Stance:
     if decision.verdict is Verdict.KEPT:
         return decision.choice, True
-    may_pay = decision.verdict in _OPEN and (decision.speedup > 1.0 or not decision.has_evidence)
+    may_pay = decision.verdict in _OPEN and (decision.speedup.estimate > 1.0 or not decision.has_evidence)
     return (decision.choice, False) if may_pay else (DEFAULT, True)
 
 
@@ -204,7 +204,10 @@ def _evidence(views: Sequence[_View], found: ProposedDefault, catalogue: Catalog
         for it in sorted(view.stances):
             said: list[object] = ["default", "stays", "", "", "", ""]
             if (one := judged.get(it)) is not None:
-                numbers = [f"{value:.4g}" if one.has_evidence else "" for value in (one.speedup, one.low, one.high)]
+                numbers = [
+                    f"{value:.4g}" if one.has_evidence else ""
+                    for value in (one.speedup.estimate, one.speedup.low, one.speedup.high)
+                ]
                 named = one.choice if one.choice in catalogue.choices(it.collective) else "another"
                 said = [named, one.verdict, *numbers, one.launches or ""]
             yes = "yes" if it in found.choices else "no"

@@ -1,6 +1,7 @@
 """What applications measured under a tuning (`run --measure`), as entries of the store of their site."""
 
 import hashlib
+import math
 import os
 import shutil
 from collections.abc import Callable, Mapping
@@ -120,11 +121,10 @@ def _environment_of(run: ApplicationRun, published: PublishedTuning | None) -> E
 def saved_by(run: ApplicationRun) -> Saved:
     """What the tuning saved in all MPI jobs of ``run``; without a bound where one of them has none."""
     gains = [(job.nodes, gain_of(job, run.record.choices, run.record.is_candidate)) for job in run.jobs]
-    lows = [None if one.saved_s.low is None else nodes * one.saved_s.low for nodes, one in gains]
-    highs = [None if one.saved_s.high is None else nodes * one.saved_s.high for nodes, one in gains]
+    low, high = (sum(nodes * getattr(one.saved_s, end) for nodes, one in gains) for end in ("low", "high"))
     return Saved(
         run=sum(nodes * one.elapsed_s for nodes, one in gains),
         saved=sum(nodes * one.saved_s.estimate for nodes, one in gains),
-        low=None if None in lows else sum(filter(None, lows)),
-        high=None if None in highs else sum(filter(None, highs)),
+        low=low if math.isfinite(low) else None,
+        high=high if math.isfinite(high) else None,
     )

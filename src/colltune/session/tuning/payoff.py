@@ -172,8 +172,8 @@ def payoff_of(result: TuneResult, at_stake: Stakes, ranks: int) -> Payoff:
     """What ``result`` is worth to the application."""
     kept = [one for one in result.gate if one.verdict is Verdict.KEPT]
     cost_s = result.tuning.summary.total_s
-    saved = _saved(kept, at_stake, {one.scenario: one.speedup for one in kept})
-    low = _saved(kept, at_stake, {one.scenario: one.low for one in kept})
+    saved = _saved(kept, at_stake, {one.scenario: one.speedup.estimate for one in kept})
+    low = _saved(kept, at_stake, {one.scenario: one.speedup.low for one in kept})
     measured = {sample.scenario for sample in result.outcome.samples if sample.times_s and sample.choice != DEFAULT}
     return Payoff(
         saved * ranks,

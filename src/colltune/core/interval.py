@@ -1,0 +1,49 @@
+"""An estimate between its bounds: how many times as fast a choice is, or how many seconds it saves."""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from statistics import geometric_mean
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """``low`` and ``high`` are infinite where too little was measured for a bound; the lower one of a ratio may be 0.
+
+    A speed-up is the default's time over that of a choice: above 1 the choice is faster.
+    """
+
+    estimate: float
+    low: float = -math.inf
+    high: float = math.inf
+
+    def __str__(self) -> str:
+        return f"{self.estimate:.2f}"
+
+    @classmethod
+    def mean(cls, speedups: Iterable["Interval"]) -> "Interval":
+        """Geometric means of estimates and of bounds, of one speed-up at least."""
+        columns = zip(*((one.estimate, one.low, one.high) for one in speedups), strict=True)
+        return cls(*(geometric_mean(column) if min(column) > 0.0 else 0.0 for column in columns))
+
+    def scaled(self, by: Callable[[float], float]) -> "Interval":
+        """Through an increasing function; an infinite bound stays infinite."""
+        return Interval(by(self.estimate), *(end if math.isinf(end) else by(end) for end in (self.low, self.high)))
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether it has any bound."""
+        return self._has_low or self.high < math.inf
+
+    @property
+    def _has_low(self) -> bool:
+        return self.low not in (-math.inf, 0.0)
+
+    def bounds_text(self, form: Callable[[float], str] = "{:.2f}".format) -> str:
+        """``1.05 to 1.37``, or ``less to 1.37`` where nothing bounds it below."""
+        low, high = form(self.low) if self._has_low else "less", form(self.high) if self.high < math.inf else "more"
+        return f"{low} to {high}"
+
+    def excludes(self, value: float) -> bool:
+        """Whether it is surely above ``value``, or surely below."""
+        return self.low > value or self.high < value
