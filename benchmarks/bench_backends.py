@@ -28,12 +28,13 @@ from statistics import geometric_mean, median
 
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.interval import SpeedVerdict
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import SizeBasis
 from colltune.emit.live_rules import LIVE_FILE, LiveEmitter
+from colltune.judge.verdict import fewest_launches
 from colltune.machine.compile import build_library
 from colltune.prove.compare.default_against_tuned import scenarios_to_verify, verify
-from colltune.prove.compare.verdict import PointVerdict, fewest_launches
 from colltune.session.tuning.options import Listener, TuneOptions
 from colltune.session.tuning.tune import tune
 from colltune.store.earlier import tuned_sizes
@@ -94,7 +95,7 @@ def tuned_openmpi(place: Path, budget_s: float) -> dict[str, float]:
         "openmpi_ratio_of_default_points": _mean(c.speedup.estimate for c in at_most if c.choice == DEFAULT),
         "openmpi_ruled_points": len(ruled),
         "openmpi_points": len(found),
-        "openmpi_slower_points": sum(1 for c in found if c.verdict is PointVerdict.SLOWER),
+        "openmpi_slower_points": sum(1 for c in found if c.verdict is SpeedVerdict.SLOWER),
     }
     for name in COLLECTIVES:
         mine = [c.speedup.estimate for c in ruled if c.scenario.collective == name]

@@ -40,10 +40,10 @@ from typing import Any
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.choice import DEFAULT
 from colltune.core.disturbance import ACCEPT, VARIABLE
-from colltune.core.interval import Interval
+from colltune.core.interval import Interval, SpeedVerdict
 from colltune.core.proven import Verdict
 from colltune.core.scenario import Scenario
-from colltune.prove.compare.verdict import PointVerdict, ratio_interval, verdict_of
+from colltune.judge.verdict import ratio_interval, verdict_of
 from colltune.session.compare import verify
 from colltune.store.tuning import Tuning, load_tuning
 
@@ -142,7 +142,7 @@ def judge(out: Path, bench: Workbench, loop: Path, mpiexec: str | None) -> dict[
 
 
 def _slower(speedup: Interval) -> bool:
-    return verdict_of(speedup) is PointVerdict.SLOWER
+    return verdict_of(speedup) is SpeedVerdict.SLOWER
 
 
 def twice_in_loop(tuning: Tuning, out: Path, scenario: Scenario, bench: Workbench, loop: Path) -> Interval:

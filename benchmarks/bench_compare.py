@@ -27,9 +27,9 @@ from pathlib import Path
 from statistics import median
 
 from colltune.bench.workbench import MachineOptions
+from colltune.core.interval import SpeedVerdict
 from colltune.core.scenario import Scenario
 from colltune.judge.wording import text
-from colltune.prove.compare.verdict import PointVerdict
 from colltune.session.compare import Verification, compare
 
 ROOT = Path(__file__).parents[1]
@@ -93,10 +93,10 @@ def count(found: dict[str, float], seeds: range) -> None:
         took_s.append(time.monotonic() - began_s)
         found["run_s"] = round(median(took_s), 1)
         claimed = {
-            one.scenario for one in equal.comparisons if one.verdict in {PointVerdict.FASTER, PointVerdict.SLOWER}
+            one.scenario for one in equal.comparisons if one.verdict in {SpeedVerdict.FASTER, SpeedVerdict.SLOWER}
         }
         lost = {one.scenario for one in slower.slower}
-        others = [one for one in slower.comparisons if one.verdict is PointVerdict.FASTER]
+        others = [one for one in slower.comparisons if one.verdict is SpeedVerdict.FASTER]
         right = any(map(is_small_allreduce, lost)) and not others and all(s.collective == "allreduce" for s in lost)
         for name, more in {
             "equal_runs": 1,

@@ -27,8 +27,8 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.sample import Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
+from colltune.judge.verdict import compare_all, mean_speedup
 from colltune.measure.contract import Effort
-from colltune.prove.compare.verdict import compare_all, mean_speedup
 
 sys.path.insert(0, str(ROOT / "tests" / "mpi"))
 

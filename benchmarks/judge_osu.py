@@ -26,9 +26,10 @@ from pathlib import Path
 
 from colltune.bench.workbench import MachineOptions, open_tuned_workbench
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.interval import SpeedVerdict
 from colltune.core.scenario import Scenario
+from colltune.judge.verdict import Comparison, compare, compare_all, mean_speedup
 from colltune.measure.osu import OsuBenchmarks
-from colltune.prove.compare.verdict import Comparison, PointVerdict, compare, compare_all, mean_speedup
 from colltune.store.tuning import load_deployable
 
 SIZES = tuple(1 << exponent for exponent in range(6, 17))
@@ -87,10 +88,10 @@ def figures(found: Sequence[Comparison]) -> dict[str, float | int]:
                 f"osu_low{label}": round(mean[0].low, 3),
                 f"osu_high{label}": round(mean[0].high, 3),
             }
-    made["osu_slower"] = sum(one.verdict is PointVerdict.SLOWER for one in found)
-    made["osu_faster"] = sum(one.verdict is PointVerdict.FASTER for one in found)
-    made["osu_slower_alone"] = sum(alone(one).verdict is PointVerdict.SLOWER for one in found)
-    made["osu_faster_alone"] = sum(alone(one).verdict is PointVerdict.FASTER for one in found)
+    made["osu_slower"] = sum(one.verdict is SpeedVerdict.SLOWER for one in found)
+    made["osu_faster"] = sum(one.verdict is SpeedVerdict.FASTER for one in found)
+    made["osu_slower_alone"] = sum(alone(one).verdict is SpeedVerdict.SLOWER for one in found)
+    made["osu_faster_alone"] = sum(alone(one).verdict is SpeedVerdict.FASTER for one in found)
     return made
 
 

@@ -12,10 +12,10 @@ from colltune.core.proven import NOT_WORTH, Decision, Verdict
 from colltune.core.sample import Environment, OtherViews, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, weight_of
+from colltune.judge.evidence import FEWEST_LAUNCHES
 from colltune.measure.contract import Effort
 from colltune.prove.audit.audit import Audit
 from colltune.prove.audit.claims import claims_of
-from colltune.prove.audit.evidence import FEWEST_LAUNCHES
 from colltune.prove.audit.harm import HARMED_SHARE, SLOWER
 from colltune.site.pairs import PairedRatio
 from colltune_study.simulated.drawn import QUIET, Noise, SimulatedSource

@@ -12,13 +12,13 @@ from colltune.cli.compare import as_record, show
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.disturbance import Load
 from colltune.core.errors import InputError, LaunchError
+from colltune.core.interval import SpeedVerdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment, Status
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.measure.watch import Watch
 from colltune.prove.compare.default_against_tuned import tuned_side
 from colltune.prove.compare.two_sides import Side, compare_sides
-from colltune.prove.compare.verdict import PointVerdict
 from colltune.session.compare import Verification, _judged, look_and_compare
 from colltune.session.sides import parse_side
 from colltune.store.tuning import Tuning, save_tuning
@@ -55,14 +55,14 @@ def test_the_slower_call_of_many_is_found_and_no_other_is_claimed() -> None:
     for seed in range(20):
         found = compared(TwoSided(noise=UNEASY, slower={SLOW: 1.25}), seed=seed)
         assert [one.scenario for one in found.slower] == [SLOW]
-        assert not found.counts[PointVerdict.FASTER]
+        assert not found.counts[SpeedVerdict.FASTER]
 
 
 def test_of_equal_sides_nothing_is_claimed() -> None:
     for seed in range(20):
         found = compared(TwoSided(noise=UNEASY), seed=seed)
         assert not found.slower
-        assert not found.counts[PointVerdict.FASTER]
+        assert not found.counts[SpeedVerdict.FASTER]
         assert len(found.screened) == len(CALLS)
 
 

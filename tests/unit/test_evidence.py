@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colltune.prove.audit.evidence import (
+from colltune.judge.evidence import (
     ALPHA,
     FEWEST_LAUNCHES,
     Scatter,

@@ -14,8 +14,8 @@ from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
+from colltune.judge.median_interval import median_interval
 from colltune.report.explanation import nearest_scenarios
-from colltune.report.interval import median_interval
 from colltune.session.explain import explain_call
 from colltune.store.journal import Journal
 from colltune.store.tuning import CONFIRMATION, JOURNAL, Tuning, save_tuning

@@ -11,10 +11,11 @@ import pytest
 from colltune.cli.compare import comparisons_table
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.heap import page_faults_of, setting_text
+from colltune.core.interval import SpeedVerdict
 from colltune.core.sample import Heaps, Sample, Status, log_speedup
 from colltune.core.scenario import Scenario
+from colltune.judge.verdict import compare
 from colltune.machine.compile import source_directory
-from colltune.prove.compare.verdict import PointVerdict, compare
 
 HERE = Scenario("reduce_scatter", 1, 2, 1 << 18)
 PAYS = Sample(HERE, DEFAULT, Status.OK, (210e-6,) * 3, faults=96.0, kept_s=26e-6)
@@ -44,10 +45,10 @@ def test_verify_says_slower_of_a_rule_that_is_slower_in_either_state() -> None:
     choice, chosen_s = Choice("ring"), [30e-6 + 1e-8 * n for n in range(8)]
     gives_back = compare(HERE, choice, [210e-6 + 1e-8 * n for n in range(8)], chosen_s)
     keeps = compare(HERE, choice, [26e-6 + 1e-8 * n for n in range(8)], chosen_s)
-    assert gives_back.verdict is PointVerdict.FASTER
+    assert gives_back.verdict is SpeedVerdict.FASTER
     both = replace(gives_back, kept=keeps)
-    assert both.verdict is PointVerdict.SLOWER
-    assert replace(keeps, kept=gives_back).verdict is PointVerdict.SLOWER
+    assert both.verdict is SpeedVerdict.SLOWER
+    assert replace(keeps, kept=gives_back).verdict is SpeedVerdict.SLOWER
     _, heading, row = comparisons_table([both]).lines(80)
     assert heading.endswith("ring")
     assert "7.00" in row

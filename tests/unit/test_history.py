@@ -11,11 +11,12 @@ import pytest
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
+from colltune.core.interval import SpeedVerdict
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
+from colltune.judge.sentinels import Recheck, Sentinel, recheck, sentinels, verdicts
 from colltune.measure.contract import Effort
-from colltune.prove.compare.sentinels import Recheck, Sentinel, SentinelFinding, recheck, sentinels, verdicts
 from colltune.search.reuse import begin_journal, cheap, fitting, reuse
 from colltune.store.earlier import Earlier, archive, entries, latest_profile, new_entry, read_history
 from colltune.store.journal import Journal, read_journal
@@ -229,24 +230,24 @@ def test_failed_choices_and_a_missing_default_are_no_sentinels() -> None:
 @pytest.mark.parametrize(
     ("now_s", "finding"),
     [
-        (1.0, SentinelFinding.HOLDS),
-        (1.2, SentinelFinding.HOLDS),
-        (1.4, SentinelFinding.CHANGED),
-        (0.7, SentinelFinding.CHANGED),
-        (1.6, SentinelFinding.SLOWER),
+        (1.0, SpeedVerdict.HOLDS),
+        (1.2, SpeedVerdict.HOLDS),
+        (1.4, SpeedVerdict.CHANGED),
+        (0.7, SpeedVerdict.CHANGED),
+        (1.6, SpeedVerdict.SLOWER),
     ],
 )
-def test_a_gain_is_compared_with_that_of_then(now_s: float, finding: SentinelFinding) -> None:
+def test_a_gain_is_compared_with_that_of_then(now_s: float, finding: SpeedVerdict) -> None:
     one = Sentinel(scenarios("bcast")[0], RING, default_s=1.5, choice_s=1.0)
-    assert Recheck(one, ((1.5, now_s),)).finding is finding
+    assert Recheck(one, ((1.5, now_s),)).verdict is finding
     # The median of three launches: one that is off changes nothing.
-    assert Recheck(one, ((1.5, now_s), (1.5, now_s), (1.5, 9.0))).finding is finding
+    assert Recheck(one, ((1.5, now_s), (1.5, now_s), (1.5, 9.0))).verdict is finding
 
 
 def test_what_could_not_be_measured_does_not_hold() -> None:
     wanted = sentinels(measured("bcast"), 4)
     found = recheck(wanted, [[Sample(one.scenario, DEFAULT, Status.OK, (1.0,)) for one in wanted]])
-    assert {one.finding for one in found} == {SentinelFinding.GONE}
+    assert {one.verdict for one in found} == {SpeedVerdict.UNMEASURED}
     assert verdicts(found)["bcast"].why_not == "4 of 4 sentinels changed"
 
 
@@ -272,7 +273,7 @@ def test_what_was_proven_comes_first_and_must_not_be_slower_even_where_that_was_
         for choice in (DEFAULT, one.choice)
     ]
     as_then = [Sentinel(one.scenario, one.choice, 1.0, 2.0, promised=one.promised) for one in wanted if one.promised]
-    assert {one.finding for one in recheck(as_then, [now])} == {SentinelFinding.SLOWER}
+    assert {one.verdict for one in recheck(as_then, [now])} == {SpeedVerdict.SLOWER}
     assert verdicts(recheck(as_then, [now]))["bcast"].why_not
 
 
@@ -285,7 +286,7 @@ def test_the_fastest_of_many_that_is_a_little_slower_when_it_is_measured_again_h
         times = {DEFAULT: 1.0, RING: ring_s}
         return recheck(wanted, [[Sample(one.scenario, c, Status.OK, (times[c],)) for one in wanted for c in times]])
 
-    assert {one.finding for one in now(1.05)} == {SentinelFinding.SLOWER}
+    assert {one.verdict for one in now(1.05)} == {SpeedVerdict.SLOWER}
     assert verdicts(now(1.05), unproven)["bcast"].holds
     assert verdicts(now(1.05))["bcast"].why_not
     assert verdicts(now(1.3), unproven)["bcast"].why_not == "6 of 6 sentinels changed"

@@ -6,21 +6,20 @@ from dataclasses import replace
 import pytest
 
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.interval import Interval
+from colltune.core.interval import Interval, SpeedVerdict
 from colltune.core.proven import Decision, Verdict
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
-from colltune.prove.drift import look_again
-from colltune.prove.in_run.holding import (
+from colltune.judge.promises import (
     FEWEST_LAUNCHES,
     MOST_LAUNCHES,
     Holding,
     Promise,
-    PromiseFinding,
     add_launch,
     launches_to_lose,
     verdicts,
 )
+from colltune.prove.drift import look_again
 from colltune_study.simulated.drawn import QUIET, Noise, SimulatedSource
 from journal_laws import ENVIRONMENT
 
@@ -80,13 +79,13 @@ def test_a_rule_that_became_slower_than_the_default_is_found(noise: Noise, fewes
 
 def test_a_rule_that_lost_most_of_its_gain_and_still_pays_holds() -> None:
     found, launches = look(lambda _: 3.0, Noise(), 1, ratios=[21.0] * 8)
-    assert {one.finding for one in found} == {PromiseFinding.HOLDS}
+    assert {one.verdict for one in found} == {SpeedVerdict.HOLDS}
     assert launches == FEWEST_LAUNCHES
 
 
 def test_a_gain_that_is_gone_is_found_on_a_quiet_machine() -> None:
     found, launches = look(lambda scenario: 0.97 if scenario == SCENARIOS[0] else 1.5, QUIET, 1)
-    assert [one.finding for one in found] == [PromiseFinding.LOST, *[PromiseFinding.HOLDS] * 11]
+    assert [one.verdict for one in found] == [SpeedVerdict.SLOWER, *[SpeedVerdict.HOLDS] * 11]
     assert FEWEST_LAUNCHES < launches <= MOST_LAUNCHES
     why = verdicts(found)["bcast"].why_not
     assert "ring at 2 x 2, 1 B, is 0.97 times as fast as the default, and paid in 0 of" in why
@@ -116,7 +115,7 @@ def test_a_scenario_of_a_region_was_promised_not_to_be_slower_and_no_more(speedu
 
 def test_an_algorithm_that_does_not_run_any_more_is_a_rule_lost() -> None:
     found, launches = look(lambda scenario: Status.CRASHED if scenario == SCENARIOS[3] else 1.5, QUIET, 1)
-    assert [one.promise.scenario for one in found if one.finding is PromiseFinding.GONE] == [SCENARIOS[3]]
+    assert [one.promise.scenario for one in found if one.verdict is SpeedVerdict.GONE] == [SCENARIOS[3]]
     assert launches == FEWEST_LAUNCHES
     gone = Holding(promise(SCENARIOS[0]), (), 1, legal=False)
     assert gone.failed
@@ -129,7 +128,7 @@ def test_what_was_not_measured_says_nothing_against_a_rule() -> None:
     for _ in range(5):
         samples = [Sample(SCENARIOS[0], RING, Status.OK, (1.0,)), Sample(SCENARIOS[1], DEFAULT, Status.HUNG)]
         rules = add_launch(rules, samples, BASELINES)
-    assert {one.finding for one in rules} == {PromiseFinding.UNKNOWN}
+    assert {one.verdict for one in rules} == {SpeedVerdict.UNMEASURED}
     assert verdicts(rules)["bcast"].holds
 
 
@@ -170,5 +169,5 @@ def test_a_few_slow_launches_are_told_and_are_no_verdict() -> None:
     for _ in range(5):
         samples = [Sample(SCENARIOS[0], DEFAULT, Status.OK, (1.0,)), Sample(SCENARIOS[0], RING, Status.OK, (2.0,))]
         rules = add_launch(rules, samples, BASELINES)
-    assert rules[0].finding is PromiseFinding.UNSURE
+    assert rules[0].verdict is SpeedVerdict.OPEN
     assert not rules[0].failed

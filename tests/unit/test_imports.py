@@ -7,12 +7,12 @@ import pytest
 
 import colltune
 from colltune.core.errors import InputError
+from colltune.core.interval import SpeedVerdict
 from colltune.core.scenario import Scenario
 from colltune.machine.benchmark_output import parse_output
 from colltune.machine.file_formats import Format, recognise
 from colltune.profile.application_profile import Communicator, stakes
 from colltune.profile.profile_files import load_profile
-from colltune.prove.compare.verdict import PointVerdict
 from colltune.session.compare import Verification
 from colltune.store.dataset import load_grids, read_table
 
@@ -68,7 +68,7 @@ def test_runs_one_after_the_other_in_a_file_are_launches(tmp_path: Path) -> None
     (tmp_path / "a").write_text(times([10.0 + n / 10 for n in range(8)]))
     (tmp_path / "b").write_text(times([12.0 + n / 10 for n in range(8)]))
     found, _ = compared(tmp_path / "a", tmp_path / "b")
-    assert [one.verdict for one in found.comparisons] == [PointVerdict.SLOWER]
+    assert [one.verdict for one in found.comparisons] == [SpeedVerdict.SLOWER]
     assert (found.launches, found.nowhere_slower) == (8, False)
     assert compared(tmp_path / "b", tmp_path / "a")[0].nowhere_slower is True
 

@@ -15,15 +15,14 @@ from typer.testing import CliRunner
 
 from colltune.cli.app import app
 from colltune.core.choice import DEFAULT
-from colltune.core.interval import Interval
+from colltune.core.interval import Interval, SpeedVerdict
 from colltune.core.proven import Verdict
 from colltune.core.sample import OtherViews
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space
-from colltune.core.switchback import RuleFinding
+from colltune.judge.evidence import Yardstick
 from colltune.prove.audit.case import Case
 from colltune.prove.audit.claims import Claim
-from colltune.prove.audit.evidence import Yardstick
 from colltune.prove.in_run.in_application import said_of, standings, without_slower
 from colltune.session.application.measure_run import latest_gains
 from colltune.session.application_gain import gain_of
@@ -40,13 +39,13 @@ LARGE = 1 << 20
 
 
 @pytest.mark.parametrize(
-    ("ratio", "finding"), [(1.3, RuleFinding.FASTER), (0.8, RuleFinding.SLOWER), (1.0, RuleFinding.UNSURE)]
+    ("ratio", "finding"), [(1.3, SpeedVerdict.FASTER), (0.8, SpeedVerdict.SLOWER), (1.0, SpeedVerdict.OPEN)]
 )
-def test_a_standing_says_what_the_pairs_say(tmp_path: Path, ratio: float, finding: RuleFinding) -> None:
+def test_a_standing_says_what_the_pairs_say(tmp_path: Path, ratio: float, finding: SpeedVerdict) -> None:
     for when_s in (1e9, 1e9 + 100):
         leave_run(tmp_path, ENVIRONMENT, RING, ratio, size=4096, when_s=when_s)
     (one,) = standings(application_runs(tmp_path))
-    assert one.finding is finding
+    assert one.verdict is finding
     assert (one.pairs, len(one.launches)) == (80, 2)
     assert one.faster_in_calls.estimate == pytest.approx(ratio, rel=0.03)
     assert one.launches[0][1] == pytest.approx(math.log(ratio), abs=0.03)
@@ -127,7 +126,7 @@ def test_report_explain_and_watch_read_it(tmp_path: Path) -> None:
     assert "in the application: speed-up of the calls 1." in " ".join(text.split())
     assert "in the application" not in explain_call(tmp_path, "bcast", 64)
     (said,) = load_findings(tmp_path).applications
-    assert said.finding is RuleFinding.FASTER
+    assert said.verdict is SpeedVerdict.FASTER
     for command in (["report", str(tmp_path), "--text"], ["report", "--watch", str(tmp_path), "--once"]):
         done = CliRunner().invoke(app, command)
         assert done.exit_code == 0, done.output
@@ -144,12 +143,12 @@ def test_watch_wants_a_run(tmp_path: Path) -> None:
 
 
 def test_a_rule_that_one_communicator_switched_off_is_not_slower_where_all_pairs_say_faster(tmp_path: Path) -> None:
-    for number, (ratio, finding) in enumerate(((1.3, RuleFinding.UNSURE), (1.0, RuleFinding.SLOWER))):
+    for number, (ratio, finding) in enumerate(((1.3, SpeedVerdict.OPEN), (1.0, SpeedVerdict.SLOWER))):
         place = leave_run(tmp_path / str(number), ENVIRONMENT, RING, ratio)
         blocks = place / f"{PARTS}.1.0"
         blocks.write_text(blocks.read_text().replace("off=0", "off=1"))
         (one,) = standings(application_runs(tmp_path / str(number)))
-        assert one.finding is finding
+        assert one.verdict is finding
 
 
 def test_the_application_alone_decides_no_claim() -> None:

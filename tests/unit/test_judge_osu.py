@@ -10,8 +10,8 @@ import pytest
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
+from colltune.judge.verdict import compare_all
 from colltune.measure.osu import in_series
-from colltune.prove.compare.verdict import compare_all
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 RING = Choice("ring")

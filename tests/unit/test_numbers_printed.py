@@ -23,7 +23,7 @@ from colltune.core.summary import Budget, Summary, TimeShare
 from colltune.core.switchback import BlockPair, BlockTimes, Cell, Experiment
 from colltune.core.units import format_budget, parse_duration
 from colltune.distill.minimal_rules import distill_proven
-from colltune.prove.compare.verdict import compare_all
+from colltune.judge.verdict import compare_all
 from colltune.report.ending import ending
 from colltune.report.explanation import Explanation, format_explanation
 from colltune.report.findings import Findings

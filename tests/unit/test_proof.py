@@ -19,8 +19,8 @@ from colltune.core.space import Space
 from colltune.core.stop import StopRequest
 from colltune.distill.decide import Decided, decide
 from colltune.emit.mpich.below import shared_by
+from colltune.judge.evidence import FEWEST_LAUNCHES
 from colltune.measure.contract import Effort
-from colltune.prove.audit.evidence import FEWEST_LAUNCHES
 from colltune.prove.compare.default_against_tuned import verify
 from colltune.prove.compare.in_force import FilesComparison
 from colltune.prove.proof import Proof

@@ -9,8 +9,8 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.interval import Interval
 from colltune.core.proven import Decision, Verdict
 from colltune.core.scenario import Scenario
+from colltune.judge.verdict import Comparison, compare_all
 from colltune.prove.compare.search_cost import SearchCost, search_cost
-from colltune.prove.compare.verdict import Comparison, compare_all
 
 FAST = Choice("fast")
 SIZES = [1 << exponent for exponent in range(15)]

@@ -15,7 +15,7 @@ from colltune.core.sample import Status
 from colltune.core.scenario import Scenario
 from colltune.core.stop import StopRequest
 from colltune.emit.live_rules import LIVE_FILE, parse_live
-from colltune.prove.audit.evidence import FEWEST_LAUNCHES
+from colltune.judge.evidence import FEWEST_LAUNCHES
 from colltune.search.campaign import WHOLE, Progress
 from colltune.session.tuning.options import Listener, TuneOptions
 from colltune.session.tuning.tune import tune

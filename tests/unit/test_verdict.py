@@ -8,19 +8,18 @@ import pytest
 from colltune.cli.compare import show
 from colltune.core.choice import Choice
 from colltune.core.errors import LaunchError
-from colltune.core.interval import Interval
+from colltune.core.interval import Interval, SpeedVerdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import Scenario, SizeBasis
-from colltune.measure.osu import parse_latency
-from colltune.prove.compare.default_against_tuned import held_out
-from colltune.prove.compare.verdict import (
-    PointVerdict,
+from colltune.judge.verdict import (
     compare,
     compare_all,
     fewest_launches,
     launches_to_decide,
     mean_speedup,
 )
+from colltune.measure.osu import parse_latency
+from colltune.prove.compare.default_against_tuned import held_out
 from colltune.session.compare import Verification
 
 SCENARIO = Scenario("bcast", 1, 4, 1024)
@@ -37,26 +36,26 @@ def test_equal_launches_are_hardly_ever_called_slower() -> None:
     verdicts = [
         compare(SCENARIO, RING, launches(draw, 1.0), launches(draw, 1.0), points=10).verdict for _ in range(3000)
     ]
-    assert verdicts.count(PointVerdict.SLOWER) <= 6  # 2 in 1,000 at most
-    assert verdicts.count(PointVerdict.FASTER) <= 6
+    assert verdicts.count(SpeedVerdict.SLOWER) <= 6  # 2 in 1,000 at most
+    assert verdicts.count(SpeedVerdict.FASTER) <= 6
 
 
 def test_a_true_difference_is_seen() -> None:
     draw = random.Random(2)
     slower = [compare(SCENARIO, RING, launches(draw, 1.0), launches(draw, 2.0), points=10).verdict for _ in range(200)]
-    assert slower.count(PointVerdict.SLOWER) >= 190
+    assert slower.count(SpeedVerdict.SLOWER) >= 190
 
 
 def test_a_difference_that_no_application_feels_is_called_the_same() -> None:
     result = compare(SCENARIO, RING, [1.0] * 8, [1.02] * 8)
     assert (result.speedup.low, result.speedup.high) == (pytest.approx(1 / 1.02), pytest.approx(1 / 1.02))
-    assert result.verdict is PointVerdict.SAME
+    assert result.verdict is SpeedVerdict.SAME
 
 
 def test_too_few_launches_tell_nothing() -> None:
     few = fewest_launches() - 1
-    assert compare(SCENARIO, RING, [1.0] * few, [9.0] * few).verdict is PointVerdict.OPEN
-    assert compare(SCENARIO, RING, [1.0] * (few + 1), [9.0] * (few + 1)).verdict is PointVerdict.SLOWER
+    assert compare(SCENARIO, RING, [1.0] * few, [9.0] * few).verdict is SpeedVerdict.OPEN
+    assert compare(SCENARIO, RING, [1.0] * (few + 1), [9.0] * (few + 1)).verdict is SpeedVerdict.SLOWER
 
 
 def test_with_few_launches_the_spread_of_all_points_decides() -> None:
@@ -67,11 +66,11 @@ def test_with_few_launches_the_spread_of_all_points_decides() -> None:
         for size, ratio in truth.items()
     }
     found = compare_all(sides)
-    assert [one.verdict for one in found] == [*[PointVerdict.OPEN] * 3, PointVerdict.FASTER, PointVerdict.SLOWER]
+    assert [one.verdict for one in found] == [*[SpeedVerdict.OPEN] * 3, SpeedVerdict.FASTER, SpeedVerdict.SLOWER]
     assert all(one.speedup.low < truth[one.scenario.size_bytes] < one.speedup.high for one in found)
     # One point that is calm by chance does not pass for a sure one.
     calm = {**sides, (Scenario("bcast", 1, 4, 8), RING): ([0.95] * 3, [1.0] * 3)}
-    assert compare_all(calm)[-1].verdict is PointVerdict.OPEN
+    assert compare_all(calm)[-1].verdict is SpeedVerdict.OPEN
 
 
 def test_points_of_which_some_have_more_launches_are_all_judged() -> None:
@@ -81,12 +80,12 @@ def test_points_of_which_some_have_more_launches_are_all_judged() -> None:
         (Scenario("bcast", 2, 2, 16), RING): ([1.0], [9.0]),
     }
     found = [one.verdict for one in compare_all(sides)]
-    assert found == [PointVerdict.SLOWER, PointVerdict.SLOWER, PointVerdict.OPEN]
+    assert found == [SpeedVerdict.SLOWER, SpeedVerdict.SLOWER, SpeedVerdict.OPEN]
 
 
 def test_one_launch_of_each_kind_tells_nothing() -> None:
     found = compare_all({(SCENARIO, RING): ([1.0], [9.0])})
-    assert (found[0].speedup.is_bounded, found[0].verdict) == (False, PointVerdict.OPEN)
+    assert (found[0].speedup.is_bounded, found[0].verdict) == (False, SpeedVerdict.OPEN)
 
 
 Factors = Callable[[random.Random, int], list[float]]
@@ -171,12 +170,12 @@ def test_a_verification_of_the_default_against_itself_hardly_ever_finds_anything
     for _ in range(300):
         pairs = zip(one_side(draw, count, launch, factors), one_side(draw, count, launch, factors), strict=True)
         sides = {(Scenario("bcast", 1, 4, 4 * i), RING): pair for i, pair in enumerate(pairs)}
-        sure = {PointVerdict.FASTER, PointVerdict.SLOWER}
+        sure = {SpeedVerdict.FASTER, SpeedVerdict.SLOWER}
         wrong += any(one.verdict in sure for one in compare_all(sides, paired=paired))
     assert wrong <= 15  # of 300
 
 
-def drifting(draw: random.Random, ratio: float, count: int, points: int = 4) -> list[PointVerdict]:
+def drifting(draw: random.Random, ratio: float, count: int, points: int = 4) -> list[SpeedVerdict]:
     """Verdicts where the machine takes 1.6 times as long from the middle on; B takes 1 / ``ratio`` of A's time."""
     machine = [1.0 if n < count // 2 else 1.6 for n in range(count)]
     sides = {}
@@ -188,9 +187,9 @@ def drifting(draw: random.Random, ratio: float, count: int, points: int = 4) -> 
 
 def test_neighbours_are_compared_where_the_machine_changes_midway() -> None:
     draw = random.Random(11)
-    assert [drifting(draw, 1.0, 12) for _ in range(20)] == [[PointVerdict.SAME] * 4] * 20
-    assert [drifting(draw, 1 / 1.3, 12) for _ in range(20)] == [[PointVerdict.SLOWER] * 4] * 20
-    assert [drifting(draw, 1.3, 12) for _ in range(20)] == [[PointVerdict.FASTER] * 4] * 20
+    assert [drifting(draw, 1.0, 12) for _ in range(20)] == [[SpeedVerdict.SAME] * 4] * 20
+    assert [drifting(draw, 1 / 1.3, 12) for _ in range(20)] == [[SpeedVerdict.SLOWER] * 4] * 20
+    assert [drifting(draw, 1.3, 12) for _ in range(20)] == [[SpeedVerdict.FASTER] * 4] * 20
 
 
 def test_what_few_launches_cannot_tell_is_open_and_more_decide() -> None:
@@ -198,14 +197,14 @@ def test_what_few_launches_cannot_tell_is_open_and_more_decide() -> None:
     noise = [draw.lognormvariate(0.0, 0.05) for _ in range(6)]
     sides = {(SCENARIO, RING): (noise, noise[3:] + noise[:3])}
     found = compare_all(sides, paired=True)
-    assert [one.verdict for one in found] == [PointVerdict.OPEN]
+    assert [one.verdict for one in found] == [SpeedVerdict.OPEN]
     needed = launches_to_decide(found, 6)
     assert 12 < needed < 200
     decided = 0
     for _ in range(20):
         a_s, b_s = ([draw.lognormvariate(0.0, 0.05) for _ in range(2 * needed)] for _ in range(2))
         (one,) = compare_all({(SCENARIO, RING): (a_s, b_s)}, paired=True)
-        decided += one.verdict is PointVerdict.SAME
+        decided += one.verdict is SpeedVerdict.SAME
     assert decided >= 10
     assert launches_to_decide(compare_all({(SCENARIO, RING): ([1.0] * 8, [2.0] * 8)}), 8) == 0
     assert launches_to_decide([], 3) == 0  # nothing looked suspicious
@@ -232,7 +231,7 @@ def test_what_is_twice_as_slow_is_seen_in_three_launches() -> None:
         pairs = zip(one_side(draw, 3, 0.05, steady), one_side(draw, 3, 0.05, steady), strict=True)
         for i, (default, tuned) in enumerate(pairs):
             sides[Scenario("bcast", 1, 4, 4 * i), RING] = (default, [2.0 * t for t in tuned] if i == 7 else tuned)
-        found = [one.scenario.size_bytes for one in compare_all(sides) if one.verdict is PointVerdict.SLOWER]
+        found = [one.scenario.size_bytes for one in compare_all(sides) if one.verdict is SpeedVerdict.SLOWER]
         seen += found == [28]
     assert seen >= 45
 

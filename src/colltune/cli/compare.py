@@ -16,7 +16,7 @@ from colltune.session.arguments import MAX_SIZE, MachineArguments
 if TYPE_CHECKING:
     from colltune.core.interval import Interval
     from colltune.core.text_table import TextTable
-    from colltune.prove.compare.verdict import Comparison
+    from colltune.judge.verdict import Comparison
     from colltune.session.compare import Verification
 
 _Budget = Annotated[str, typer.Option(help="Time to spend, such as 90s or 5m.")]
@@ -185,7 +185,7 @@ def comparisons_table(comparisons: Sequence[Comparison], names: tuple[str, str] 
 def _summary(found: Verification, more: str) -> Iterator[str]:
     """How much faster it is, and what so few launches could not tell."""
     from colltune.core.choice import DEFAULT
-    from colltune.prove.compare.verdict import fewest_launches, mean_speedup
+    from colltune.judge.verdict import fewest_launches, mean_speedup
 
     comparisons, (a, b) = found.comparisons, found.names
     if comparisons:

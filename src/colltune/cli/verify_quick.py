@@ -65,40 +65,25 @@ def check_quickly(tuned: Path, machine: MachineOptions, budget_s: float, seed: i
 
 
 def _rows(found: TuningDrift) -> Iterator[Rechecked]:
+    from colltune.judge.promises import median_of
     from colltune.report.tables import Rechecked
 
     for one in found.rules:
-        proof, now = one.promise.proof, [look.speedup for look in one.looks]
-        yield Rechecked(
-            one.promise.scenario,
-            one.promise.choice,
-            None if proof is None else proof.speedup.estimate,
-            one.speedup if now else None,
-            min(now, default=None),
-            max(now, default=None),
-            one.pace,
-            one.finding,
-        )
+        promise, now = one.promise, median_of([look.speedup for look in one.looks])
+        then = None if promise.proof is None else promise.proof.speedup.estimate
+        yield Rechecked(promise.scenario, promise.choice, then, now, one.pace, one.verdict)
     for other in found.others:
-        sentinel, measured = other.sentinel, [default / choice for default, choice in other.pairs]
-        yield Rechecked(
-            sentinel.scenario,
-            sentinel.choice,
-            sentinel.gain,
-            other.gain if measured else None,
-            min(measured, default=None),
-            max(measured, default=None),
-            other.pace if measured else None,
-            "no rule",
-        )
+        sentinel, now = other.sentinel, median_of([default / choice for default, choice in other.pairs])
+        pace = None if now is None else other.pace
+        yield Rechecked(sentinel.scenario, sentinel.choice, sentinel.gain, now, pace, "no rule")
 
 
 def _sentences(found: TuningDrift) -> Iterator[str]:
-    from colltune.prove.in_run.holding import PromiseFinding
+    from colltune.core.interval import SpeedVerdict
 
     for name, verdict in found.verdicts.items():
         mine = [one for one in found.rules if one.promise.scenario.collective == name]
-        unsure = sum(one.finding is PromiseFinding.UNSURE for one in mine)
+        unsure = sum(one.verdict is SpeedVerdict.OPEN for one in mine)
         said = f"holds; rules looked at: {len(mine)}" if verdict.holds else f"does not hold: {verdict.why_not}"
         yield f"{name}: {said}."
         if unsure and verdict.holds:

@@ -1,9 +1,31 @@
-"""An estimate between its bounds: how many times as fast a choice is, or how many seconds it saves."""
+"""An estimate between its bounds, how many times as fast a choice is for one, and the verdicts on such estimates."""
 
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 from statistics import geometric_mean
+
+
+class SpeedVerdict(StrEnum):
+    """What measurements say of a speed-up, from the best to the worst. Whoever compares uses the first four.
+
+    HOLDS and CHANGED are of what an earlier measurement said, measured again: nothing speaks against it, or another
+    figure surely came out.
+    """
+
+    FASTER = "faster"
+    SAME = "same"
+    HOLDS = "holds"
+    OPEN = "open"
+    CHANGED = "changed"
+    SLOWER = "slower"
+    UNMEASURED = "not measured"
+    GONE = "does not run here"
+
+
+# Those that a comparison may come to.
+COMPARED = (SpeedVerdict.FASTER, SpeedVerdict.SAME, SpeedVerdict.OPEN, SpeedVerdict.SLOWER)
 
 
 @dataclass(frozen=True, slots=True)

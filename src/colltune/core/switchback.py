@@ -1,10 +1,9 @@
 """What the experiment of `run --measure` finds in an application: pairs of blocks of calls, and what they say."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 from colltune.core.choice import Choice
-from colltune.core.interval import Interval
+from colltune.core.interval import Interval, SpeedVerdict
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.units import format_size
 
@@ -76,14 +75,6 @@ class Experiment:
     complete: bool = True
 
 
-class RuleFinding(StrEnum):
-    """What the application says of a rule. FASTER and SLOWER are sure, by whole blocks."""
-
-    FASTER = "faster"
-    SLOWER = "slower"
-    UNSURE = "not sure"
-
-
 @dataclass(frozen=True)
 class Standing:
     """One choice in calls of one class of sizes, on communicators of one shape, over some runs of the application.
@@ -110,14 +101,14 @@ class Standing:
     last: str
 
     @property
-    def finding(self) -> RuleFinding:
+    def verdict(self) -> SpeedVerdict:
         """One of many communicators may switch off a good rule by chance: where all pairs say faster, none is sure."""
         if self.faster.high < 1.0:
-            return RuleFinding.SLOWER
+            return SpeedVerdict.SLOWER
         is_faster = self.faster.low > 1.0
         if self.off:
-            return RuleFinding.UNSURE if is_faster else RuleFinding.SLOWER
-        return RuleFinding.FASTER if is_faster else RuleFinding.UNSURE
+            return SpeedVerdict.OPEN if is_faster else SpeedVerdict.SLOWER
+        return SpeedVerdict.FASTER if is_faster else SpeedVerdict.OPEN
 
     @property
     def place(self) -> str:

@@ -26,6 +26,15 @@ def at_least(speedup: Interval) -> str:
     return f"{speedup.estimate:.2f}x (at least {speedup.low:.2f})"
 
 
+def sentence(name: str, speedup: Interval, how: str) -> str:
+    """``how``: of what kind its bounds are. A speed-up that may be anything is not said."""
+    neither = "neither surely faster nor surely slower"
+    if not speedup.is_bounded:
+        return f"{name} is {neither}: too little was measured for a {how}"
+    word = "slower" if speedup.high < 1.0 else "faster" if speedup.low > 1.0 else neither
+    return f"{name} is {word}: {speedup.estimate:.2f} times as fast ({speedup.bounds_text()}, {how})"
+
+
 def record(speedup: Interval | None) -> Mapping[str, float | None]:
     """The three fields of a JSON document; a bound that is infinite becomes null there."""
     ends = (None, None, None) if speedup is None else (speedup.estimate, speedup.low, speedup.high)

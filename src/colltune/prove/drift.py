@@ -17,9 +17,9 @@ from colltune.core.proven import Verdict
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
+from colltune.judge.promises import FEWEST_LAUNCHES, MOST_LAUNCHES, Holding, Promise, add_launch, verdicts
+from colltune.judge.sentinels import Recheck, Validity, recheck, sentinels, spread
 from colltune.measure.contract import Effort, Source
-from colltune.prove.compare.sentinels import Recheck, Validity, recheck, sentinels, spread
-from colltune.prove.in_run.holding import FEWEST_LAUNCHES, MOST_LAUNCHES, Holding, Promise, add_launch, verdicts
 from colltune.store.earlier import measurements
 from colltune.store.tuning import Tuning
 

@@ -16,9 +16,9 @@ from colltune.core.scenario import Scenario
 from colltune.core.switchback import Standing
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_count, format_duration, format_size, format_times
+from colltune.judge.median_interval import median_interval
 from colltune.report.curves import Latency
 from colltune.report.ending import folded
-from colltune.report.interval import median_interval
 from colltune.report.regions import format_region
 from colltune.report.run_text import standing_text
 

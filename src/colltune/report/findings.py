@@ -17,7 +17,7 @@ from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.summary import Summary, mean_of_kept
 from colltune.core.switchback import Standing
-from colltune.report.interval import median_interval
+from colltune.judge.median_interval import median_interval
 
 # Samples of one group were started at once; their clocks are read one by one.
 _ONE_START_S = 0.5

@@ -13,7 +13,7 @@ def standing_text(one: Standing) -> str:
     calls, whole = wording.text(one.faster_in_calls), wording.text(one.faster)
     text = (
         f"{one.choice} in the application: speed-up of the calls {calls}, with all that lies between {whole}:"
-        f" {one.finding}; {format_count(one.pairs, 'pair')} of blocks, last {one.last}"
+        f" {one.verdict}; {format_count(one.pairs, 'pair')} of blocks, last {one.last}"
     )
     return f"{text}; switched off on {format_count(one.off, 'communicator')}" if one.off else text
 
@@ -29,6 +29,6 @@ def applications_table(found: Sequence[Standing], title: str = "in the applicati
 
 def application_row(one: Standing) -> tuple[str, ...]:
     """The calls, the choice, how many pairs, the ratio in the calls and with all between, the finding, the last run."""
-    says = f"{one.finding}, switched off" if one.off else str(one.finding)
+    says = f"{one.verdict}, switched off" if one.off else str(one.verdict)
     ratios = wording.text(one.faster_in_calls), wording.text(one.faster)
     return one.place, str(one.choice), str(one.pairs), *ratios, says, one.last

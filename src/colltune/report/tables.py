@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from colltune.core.choice import Choice
+from colltune.core.interval import Interval
 from colltune.core.judged_together import JudgedRegion
 from colltune.core.scenario import Scenario
 from colltune.core.text_table import TextTable
@@ -16,17 +17,16 @@ from colltune.judge.wording import COLUMNS, cells
 class Rechecked:
     """A point that was measured again: speed-ups of a choice over the default, as proven or measured and now.
 
-    ``least``, ``most``: of one launch. ``pace``: the default's time now over that of then. None: not known.
+    ``now``: the median of the launches, between the least and the most of them, which miss it twice in 2^n where there
+    are n. ``pace``: the default's time now over that of then. None: not known.
     """
 
     scenario: Scenario
     choice: Choice
     then: float | None
-    now: float | None
-    least: float | None
-    most: float | None
+    now: Interval | None
     pace: float | None
-    finding: str
+    verdict: str
 
 
 def regions_table(regions: Iterable[JudgedRegion]) -> TextTable:
@@ -52,16 +52,15 @@ def call_size(scenario: Scenario) -> str:
 
 def drift_table(rows: Iterable[Rechecked]) -> TextTable:
     """One row per point, under its choice: the speed-up over the default then and now, and the verdict."""
-    table = TextTable(("size>", "then>", "now>", "launches>", "default>", ""))
+    table = TextTable(("size>", "then>", *COLUMNS, "default>", "verdict"))
     for where, some in groupby(rows, lambda row: call_heading(row.scenario, row.choice)):
         table.add_section(where)
         for row in some:
             table.add_row(
                 call_size(row.scenario),
                 "" if row.then is None else f"{row.then:.2f}",
-                "" if row.now is None else f"{row.now:.2f}",
-                "" if row.least is None or row.most is None else f"{row.least:.2f} to {row.most:.2f}",
+                *cells(row.now),
                 "" if row.pace is None else f"x {row.pace:.2f}",
-                row.finding,
+                row.verdict,
             )
     return table

@@ -13,8 +13,8 @@ from colltune.core.grouping import grouped
 from colltune.core.sample import Environment, Sample
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
+from colltune.judge.sentinels import Sentinel, Validity, in_doubt, recheck, sentinels, verdicts
 from colltune.measure.contract import Effort, Launch
-from colltune.prove.compare.sentinels import Sentinel, Validity, in_doubt, recheck, sentinels, verdicts
 from colltune.store.earlier import Earlier, archive, read_history, recall
 from colltune.store.journal import Journal
 

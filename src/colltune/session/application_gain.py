@@ -1,7 +1,7 @@
 """What a tuning was worth in a run of the application, from the pairs of blocks that the live selector measured in it.
 
 For a cell (one choice, one class of sizes, communicators of one shape) each pair of blocks gives log(time by default /
-time tuned). Intervals are those of ``prove.evidence``, with pairs in place of launches: they hold whenever the run ends
+time tuned). Intervals are those of ``judge.evidence``, with pairs in place of launches: they hold whenever the run ends
 (docs/design/switchback.md).
 """
 
@@ -13,13 +13,12 @@ from statistics import fmean, geometric_mean
 from colltune.core.choice import Choice
 from colltune.core.interval import Interval
 from colltune.core.switchback import BlockTimes, Cell, Experiment
-from colltune.prove.audit.evidence import FEWEST_LAUNCHES, pooled_scale
+from colltune.judge.evidence import FEWEST_LAUNCHES, interval_of, pooled_scale
 from colltune.prove.in_run.in_application import (
     Time,
     alike,
     in_blocks,
     in_calls,
-    interval_of,
     log_ratios,
     spread_between,
 )

@@ -14,10 +14,18 @@ from colltune.core.choice import DEFAULT
 from colltune.core.collective_names import parse_collectives
 from colltune.core.disturbance import Disturbance
 from colltune.core.errors import InputError, LaunchError, on_os_error
+from colltune.core.interval import COMPARED, SpeedVerdict
 from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.core.space import message_sizes
 from colltune.core.units import format_count
 from colltune.deploy.live_selector import require_way
+from colltune.judge.verdict import (
+    PRACTICAL,
+    Comparison,
+    compare_all,
+    fewest_launches,
+    launches_to_decide,
+)
 from colltune.machine.benchmark_output import parse_output
 from colltune.machine.file_formats import SELECTION, Format, require_format
 from colltune.machine.files import read_file
@@ -33,14 +41,6 @@ from colltune.prove.compare.two_sides import (
     Turns,
     compare_sides,
     launch_by_turns,
-)
-from colltune.prove.compare.verdict import (
-    PRACTICAL,
-    Comparison,
-    PointVerdict,
-    compare_all,
-    fewest_launches,
-    launches_to_decide,
 )
 from colltune.session.sides import NOTHING, NamedSide, open_sides, parse_side
 from colltune.store.earlier import tuned_sizes
@@ -81,17 +81,17 @@ class Verification:
     budget_s: float = 0.0
 
     @property
-    def counts(self) -> dict[PointVerdict, int]:
+    def counts(self) -> dict[SpeedVerdict, int]:
         """How many points are faster, the same, open, and slower."""
         found = Counter(one.verdict for one in self.comparisons if one.scenario not in self.open)
-        return {verdict: found[verdict] for verdict in PointVerdict}
+        return {verdict: found[verdict] for verdict in COMPARED}
 
     @property
     def undecided(self) -> dict[str, float]:
         """Points that launches left open, and the launches of each side, or the budget, to decide half of these."""
         needed = launches_to_decide(self.comparisons, self.launches)
         budget_s = needed * max(self.budget_s / max(self.launches, 1), _LAUNCH_S) if self.budget_s else 0.0
-        return {"points": self.counts[PointVerdict.OPEN], "launches": needed, "budget_s": budget_s}
+        return {"points": self.counts[SpeedVerdict.OPEN], "launches": needed, "budget_s": budget_s}
 
     @property
     def nowhere_slower(self) -> bool | None:
@@ -103,7 +103,7 @@ class Verification:
     @property
     def slower(self) -> list[Comparison]:
         """The points at which the tuning, or B, is slower beyond the interval."""
-        return [one for one in self.comparisons if one.verdict is PointVerdict.SLOWER]
+        return [one for one in self.comparisons if one.verdict is SpeedVerdict.SLOWER]
 
 
 def verify(

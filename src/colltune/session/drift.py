@@ -9,8 +9,9 @@ from pathlib import Path
 from colltune.bench.workbench import MachineOptions, open_workbench
 from colltune.core.disturbance import Disturbance
 from colltune.core.errors import InputError
+from colltune.core.interval import SpeedVerdict
 from colltune.core.sample import Environment
-from colltune.core.switchback import RuleFinding, Standing
+from colltune.core.switchback import Standing
 from colltune.deploy.applied import put_in_force
 from colltune.prove.drift import TuningDrift
 from colltune.prove.drift import drift as look_again
@@ -31,7 +32,7 @@ class ApplicationAnswer:
     @property
     def lost(self) -> list[str]:
         """The collectives with a rule that is surely slower in the application."""
-        return sorted({one.collective for one in self.standings if one.finding is RuleFinding.SLOWER})
+        return sorted({one.collective for one in self.standings if one.verdict is SpeedVerdict.SLOWER})
 
 
 def ask_applications(directory: Path, machine: MachineOptions) -> ApplicationAnswer | None:
@@ -67,7 +68,7 @@ def answer_of(runs: Sequence[ApplicationRun], departing: Collection[str]) -> App
     cells = [cell for run in runs for job in run.jobs for cell in job.cells]
     for name in departing:
         calls = sum(cell.tuned_calls + cell.default_calls for cell in cells if cell.collective == name)
-        sure = sum(one.calls for one in said if one.collective == name and one.finding is not RuleFinding.UNSURE)
+        sure = sum(one.calls for one in said if one.collective == name and one.verdict is not SpeedVerdict.OPEN)
         if not sure or sure < (1.0 - _UNSURE_SHARE) * calls:
             return None
     return ApplicationAnswer(said) if departing else None

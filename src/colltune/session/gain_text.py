@@ -7,7 +7,7 @@ from colltune.core.interval import Interval
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_count, format_duration, format_size
 from colltune.judge import wording
-from colltune.prove.in_run.whole_runs import speed_text, withdrawn_text
+from colltune.prove.in_run.whole_runs import withdrawn_text
 from colltune.session.application_gain import ApplicationGain, CallTimes, CellGain, total_saved
 
 _WIDTH = 220  # of the page, whose lines are long: a row for each kind of call
@@ -40,7 +40,7 @@ def whole_run_text(gain: ApplicationGain, application: str, withdrawn: Sequence[
     text = f"what the rules are worth to {application} was not measured"
     if gain.cells:
         how = f"95% interval of {format_count(gain.runs, 'run')}"
-        text = f"with the rules {speed_text(application, gain.faster, how)}"
+        text = f"with the rules {wording.sentence(application, gain.faster, how)}"
     return f"{text}; {withdrawn_text(withdrawn)}"
 
 

@@ -1,7 +1,7 @@
 """The audit: claims are compared with the default in fresh launches until each is proven, refused or out of time.
 
 Every launch compares each open claim at one or more scenarios of its region, side by side with the default; the mean
-of a launch is one piece of evidence (``audit.evidence``). Time goes first to the claims with the greatest gain
+of a launch is one piece of evidence (``judge.evidence``). Time goes first to the claims with the greatest gain
 for it. What all comparisons say of the scenarios that nobody looked at (``audit.effects``) decides where to
 look next, cuts a region that is faster in one part only, and leaves to the default what may be slower
 (``audit.harm``).
@@ -19,11 +19,11 @@ from colltune.core.sample import Heaps, OtherViews, Sample, Status, log_speedup
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.core.switchback import Standing
+from colltune.judge.evidence import FEWEST_LAUNCHES, Yardstick, log_evidence, scatter_of, share_of_nulls
 from colltune.measure.contract import Effort, Source
 from colltune.prove.audit.case import MOST_LAUNCHES, Case
 from colltune.prove.audit.claims import Claim
 from colltune.prove.audit.effects import ChoiceEffect, Deviations, Group, Seen, deviations_of
-from colltune.prove.audit.evidence import FEWEST_LAUNCHES, Yardstick, log_evidence, scatter_of, share_of_nulls
 from colltune.prove.audit.harm import spared
 from colltune.prove.audit.outcome import decisions_of, standing_of
 from colltune.prove.audit.taken import Bests, Measured, PairTimes

@@ -13,7 +13,7 @@ from colltune.core.proven import PROVEN, Verdict, launches_text
 from colltune.core.sample import Heaps, OtherViews
 from colltune.core.scenario import Scenario
 from colltune.core.units import format_count
-from colltune.prove.audit import evidence
+from colltune.judge import evidence
 from colltune.prove.audit.claims import Claim, cut_in_two
 from colltune.prove.audit.effects import BELIEVED, GREATEST, ChoiceEffect, Seen
 from colltune.prove.audit.harm import ClaimOutlook, Floats, outlook_of, own_means

@@ -8,8 +8,8 @@ from colltune.core.interval import Interval
 from colltune.core.proven import NOT_WORTH, Decision, Verdict
 from colltune.core.scenario import Scenario
 from colltune.core.units import format_count
+from colltune.judge.evidence import FEWEST_LAUNCHES, Yardstick
 from colltune.prove.audit.case import Case
-from colltune.prove.audit.evidence import FEWEST_LAUNCHES, Yardstick
 
 _NOT_LOOKED_AT = "the budget ended before it was compared"
 

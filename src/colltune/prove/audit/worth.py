@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from colltune.core.proven import Decision, Verdict
 from colltune.core.space import weight_of
+from colltune.judge.evidence import FEWEST_LAUNCHES, Yardstick
 from colltune.prove.audit.case import Case
-from colltune.prove.audit.evidence import FEWEST_LAUNCHES, Yardstick
 
 # Of what a second of a tuning brings on average, what its last second does.
 _LAST_SECOND = 0.15

@@ -10,8 +10,8 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import REDUCTIONS, Scenario
 from colltune.core.space import shapes
+from colltune.judge.verdict import Comparison
 from colltune.prove.compare.two_sides import Side, Turns, compare_sides
-from colltune.prove.compare.verdict import Comparison
 from colltune.store.tuning import Tuning
 
 # The most scenarios of each shape and collective, so that verification takes minutes.

@@ -15,8 +15,8 @@ from itertools import pairwise
 from colltune.catalog.read import read_toml
 from colltune.core.choice import Choice
 from colltune.core.scenario import Scenario
+from colltune.judge.verdict import Comparison, compare_all
 from colltune.prove.compare.two_sides import Launched
-from colltune.prove.compare.verdict import Comparison, compare_all
 
 _MOCK_UPS: list[str] = read_toml("guidelines")["mock_ups"]
 _TERM = re.compile(r"(\w+)(\*p|/p)?")

@@ -12,14 +12,15 @@ from pathlib import Path
 
 from colltune.bench.contract import LibraryBench
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.interval import SpeedVerdict
 from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import Scenario
+from colltune.judge.verdict import Comparison
 from colltune.measure.contract import Effort
 from colltune.prove.compare.default_against_tuned import verify
 from colltune.prove.compare.search_cost import SearchCost, search_cost
 from colltune.prove.compare.two_sides import FEWEST_LAUNCHES
-from colltune.prove.compare.verdict import Comparison, PointVerdict
 from colltune.store.tuning import Tuning, write_files
 
 # Files that are compared; after the last one only what makes the file shorter may still go.
@@ -163,7 +164,7 @@ class FilesComparison:
         return {
             result.scenario: f"in force, it slows {c.scenario.nodes} x {c.scenario.ppn} ranks to {c.speedup}"
             for c in found
-            if c.choice == DEFAULT and c.verdict is PointVerdict.SLOWER
+            if c.choice == DEFAULT and c.verdict is SpeedVerdict.SLOWER
             for result in self._meets(c.scenario, touching)
         }
 
@@ -203,7 +204,7 @@ def _controls(rules: RuleSet, grid: Sequence[Scenario]) -> list[Scenario]:
 
 
 def _refused(found: Sequence[Comparison], kept: Sequence[Decision]) -> dict[Scenario, str]:
-    slowed = {c.scenario.collective: c for c in found if c.choice == DEFAULT and c.verdict is PointVerdict.SLOWER}
+    slowed = {c.scenario.collective: c for c in found if c.choice == DEFAULT and c.verdict is SpeedVerdict.SLOWER}
     refused: dict[Scenario, str] = {}
     for result in kept:
         culprit = slowed.get(result.scenario.collective)
@@ -212,7 +213,7 @@ def _refused(found: Sequence[Comparison], kept: Sequence[Decision]) -> dict[Scen
                 f"in force, the search of the file slows {culprit.scenario.size_bytes} B to {culprit.speedup}"
             )
     for comparison in found:
-        if comparison.choice != DEFAULT and comparison.verdict is PointVerdict.SLOWER:
+        if comparison.choice != DEFAULT and comparison.verdict is SpeedVerdict.SLOWER:
             reason = f"in force, the file is only {comparison.speedup} times as fast"
             refused |= {r.scenario: reason for r in kept if _is_shorter(r, comparison) and r.scenario not in refused}
     return refused

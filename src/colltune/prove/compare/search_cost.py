@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from colltune.core.choice import DEFAULT
 from colltune.core.proven import Decision
 from colltune.core.scenario import Scenario
-from colltune.prove.compare.spread import spreads
-from colltune.prove.compare.verdict import Comparison
+from colltune.judge.spread import spreads
+from colltune.judge.verdict import Comparison
 
 Floats = NDArray[np.float64]
 # Standard deviations before anything is compared: seconds that a search takes, and what a scenario has for itself.

@@ -15,8 +15,8 @@ from colltune.core.errors import LaunchError
 from colltune.core.sample import Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
+from colltune.judge.verdict import Comparison, compare_all
 from colltune.measure.contract import REFUSED, Convention, Effort
-from colltune.prove.compare.verdict import Comparison, compare_all
 from colltune.prove.time_plan import FEWEST_FILE_LAUNCHES
 
 EFFORT = Effort(relative_width=0.01, box_s=0.02, fewest=20, most=400)

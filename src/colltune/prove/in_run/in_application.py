@@ -1,7 +1,7 @@
 """What runs of the application say of a rule: how much faster it is there, with an interval that holds at any time.
 
 Each pair of neighbouring blocks gives log(time by default / time tuned), once for the whole blocks and once for the
-calls alone. Intervals are those of ``colltune.prove.audit.evidence``, with pairs in place of launches
+calls alone. Intervals are those of ``colltune.judge.evidence``, with pairs in place of launches
 (docs/design/switchback.md).
 """
 
@@ -13,17 +13,14 @@ from pathlib import Path
 from statistics import fmean, median, pstdev
 
 from colltune.core.choice import Choice
-from colltune.core.interval import Interval
+from colltune.core.interval import SpeedVerdict
 from colltune.core.sample import Environment
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.space import Space
-from colltune.core.switchback import BlockPair, BlockTimes, Cell, RuleFinding, Standing
-from colltune.prove.audit.evidence import ALPHA, FEWEST_LAUNCHES, high_bound, low_bound, pooled_scale
-from colltune.prove.in_run.between_runs import BetweenRuns, between_runs
+from colltune.core.switchback import BlockPair, BlockTimes, Cell, Standing
+from colltune.judge.between_runs import BetweenRuns, between_runs
+from colltune.judge.evidence import ALPHA, FEWEST_LAUNCHES, LAUNCH_SPREAD, interval_of, pooled_scale
 from colltune.store.applications import ApplicationRun, application_runs
-
-# Standard deviation of a launch's logarithm for which ``prove.evidence`` is made. Blocks may spread more.
-_LAUNCH_SPREAD = 0.3
 
 Time = Callable[[BlockTimes], float]
 # Collective, choice, class of sizes (bits of the largest), nodes and ranks per node.
@@ -72,7 +69,7 @@ def expected(runs: Sequence[ApplicationRun]) -> dict[KindOfCalls, tuple[float, f
     for key, cells in _by_kind(runs).items():
         logs = [one for _, _, cell in cells for one in log_ratios(cell.pairs, in_blocks)]
         if logs:
-            spread = max(pstdev(logs), _LAUNCH_SPREAD if len(logs) < FEWEST_LAUNCHES else 0.0)
+            spread = max(pstdev(logs), LAUNCH_SPREAD if len(logs) < FEWEST_LAUNCHES else 0.0)
             found[key] = (fmean(logs), spread / math.sqrt(len(logs)))
     return found
 
@@ -86,7 +83,7 @@ def said_of(directory: Path, environment: Environment, note: Callable[[str], Non
 
 def without_slower(space: Space, said: Iterable[Standing]) -> Space:
     """``space`` without the choices that are surely slower in the application, each at the calls where it is."""
-    slower = [one for one in said if one.collective == space.collective and one.finding is RuleFinding.SLOWER]
+    slower = [one for one in said if one.collective == space.collective and one.verdict is SpeedVerdict.SLOWER]
     if not slower:
         return space
 
@@ -153,14 +150,3 @@ def in_calls(block: BlockTimes) -> float:
 def log_ratios(pairs: Iterable[BlockPair], time: Time) -> list[float]:
     """log(default / tuned) of each pair; a clock that did not move counts as a nanosecond."""
     return [math.log(max(time(pair.by_default), 1e-9) / max(time(pair.tuned), 1e-9)) for pair in pairs]
-
-
-def interval_of(logs: Sequence[float], scale: float, alpha: float) -> Interval:
-    """Of the mean of ``logs``; each bound misses with the chance ``alpha``, over all looks together.
-
-    ``logs`` and their ``scale`` in units in which they spread as launches do: the evidence expects such gains.
-    """
-    unit = max(scale / _LAUNCH_SPREAD, 1.0)
-    spread = [one / unit for one in logs]
-    low, high = unit * low_bound(spread, scale / unit, alpha), unit * high_bound(spread, scale / unit, alpha)
-    return Interval(sum(logs) / len(logs), low, high)

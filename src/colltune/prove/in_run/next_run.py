@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.interval import SpeedVerdict
 from colltune.core.proven import THRESHOLD
-from colltune.core.switchback import RuleFinding, Standing
+from colltune.core.switchback import Standing
 from colltune.deploy.explored import CallKind
 from colltune.prove.in_run.in_application import KindOfCalls
 
@@ -55,7 +56,7 @@ def _key(kind: CallKind, choice: Choice) -> KindOfCalls:
 
 def _hurts(one: Standing | None) -> bool:
     """Whether it is surely slower, or was switched off in a run: what a rule was before does not bring it back."""
-    return one is not None and (one.off > 0 or one.finding is RuleFinding.SLOWER)
+    return one is not None and (one.off > 0 or one.verdict is SpeedVerdict.SLOWER)
 
 
 def _pays(one: Standing) -> bool:

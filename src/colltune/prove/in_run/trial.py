@@ -12,12 +12,13 @@ from typing import IO
 from colltune.bench.workbench import Workbench
 from colltune.core.errors import InputError, LaunchError, on_os_error
 from colltune.core.heap import KEEPING, setting_text
+from colltune.core.interval import SpeedVerdict
 from colltune.core.rules import RuleSet
 from colltune.core.summary import HeapRuns
 from colltune.deploy.live_selector import with_live
+from colltune.judge.verdict import fewest_launches
 from colltune.machine.process import RunningProgram
 from colltune.mpi.program import tuned_command
-from colltune.prove.compare.verdict import PointVerdict, fewest_launches
 from colltune.prove.in_run.whole_runs import DEFAULT_SIDE, Checked, Runs, Side, by_turns, check_application
 from colltune.prove.replay.on_workbench import departing
 from colltune.store.tuning import Tuning, write_files
@@ -132,7 +133,7 @@ class Trial:
 
 
 def _heap_runs(runs: Runs, peaks: tuple[int, int]) -> HeapRuns:
-    proven, finding = runs.verdict is PointVerdict.FASTER, f"With a heap that keeps memory {runs.text()}."
+    proven, finding = runs.verdict is SpeedVerdict.FASTER, f"With a heap that keeps memory {runs.text()}."
     if not runs.failure:
         grown = f"its largest process takes {peaks[1] / 2**20:.0f} MiB in place of {peaks[0] / 2**20:.0f} MiB"
         advice = f"Set it in your job script: {setting_text()}" if proven else "That is no proof, so leave it out"

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from colltune.core.errors import LaunchError
-from colltune.core.interval import Interval
-from colltune.prove.compare.verdict import PRACTICAL, PointVerdict, ratio_interval, verdict_of
+from colltune.core.interval import Interval, SpeedVerdict
+from colltune.judge import wording
+from colltune.judge.verdict import PRACTICAL, ratio_interval, verdict_of
 
 Side = frozenset[str]
 DEFAULT_SIDE: Side = frozenset()
@@ -29,27 +30,18 @@ class Runs:
         return ratio_interval(self.default_s, self.tuned_s)
 
     @property
-    def verdict(self) -> PointVerdict:
-        return PointVerdict.SLOWER if self.failure else verdict_of(self.speedup)
+    def verdict(self) -> SpeedVerdict:
+        return SpeedVerdict.SLOWER if self.failure else verdict_of(self.speedup)
 
     @property
     def hurts(self) -> bool:
         """Whether the rules look slower, also where too few runs leave it open: such rules are of no use here."""
-        return bool(self.failure) or self.verdict is PointVerdict.SLOWER or self.speedup.estimate < 1.0 - PRACTICAL
+        return bool(self.failure) or self.verdict is SpeedVerdict.SLOWER or self.speedup.estimate < 1.0 - PRACTICAL
 
     def text(self, name: str = "the application") -> str:
         if self.failure:
             return f"{name} {self.failure}"
-        return speed_text(name, self.speedup, f"99% interval of {len(self.tuned_s)} runs each")
-
-
-def speed_text(name: str, speedup: Interval, how: str) -> str:
-    """``how``: of what kind its bounds are. A speed-up that may be anything is not said."""
-    neither = "neither surely faster nor surely slower"
-    if not speedup.is_bounded:
-        return f"{name} is {neither}: too little was measured for a {how}"
-    word = "slower" if speedup.high < 1.0 else "faster" if speedup.low > 1.0 else neither
-    return f"{name} is {word}: {speedup.estimate:.2f} times as fast ({speedup.bounds_text()}, {how})"
+        return wording.sentence(name, self.speedup, f"99% interval of {len(self.tuned_s)} runs each")
 
 
 def withdrawn_text(names: Iterable[str]) -> str:

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.decision_table import DecisionTable
+from colltune.core.interval import SpeedVerdict
 from colltune.core.rules import Region, RuleSet
 from colltune.core.sample import Environment
 from colltune.core.steps import Span
-from colltune.core.switchback import RuleFinding, Standing
+from colltune.core.switchback import Standing
 from colltune.deploy.applied import AppliedTuning
 from colltune.deploy.explored import kept_rules, size_class
 from colltune.emit.live_rules import LIVE_FILE, LIVE_VARIABLE, with_fewer_rules
@@ -38,7 +39,7 @@ def withdrawn_from(directory: Path, environment: Environment, application: Appli
 
     checked = {name: reason for run in reversed(runs) for name, reason in run.record.checked.items()}
     return {
-        **{f"{one.choice} at {one.place}": one for one in standings(runs) if one.finding is RuleFinding.SLOWER},
+        **{f"{one.choice} at {one.place}": one for one in standings(runs) if one.verdict is SpeedVerdict.SLOWER},
         **{f"every rule of {name}": name for name, reason in checked.items() if reason},
     }
 

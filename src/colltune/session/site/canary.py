@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from colltune.core.errors import InputError
-from colltune.core.interval import Interval
-from colltune.core.switchback import RuleFinding, Standing
+from colltune.core.interval import Interval, SpeedVerdict
+from colltune.core.switchback import Standing
 from colltune.core.units import format_count
+from colltune.judge.evidence import ALPHA, FEWEST_LAUNCHES, interval_of, pooled_scale
 from colltune.mpi.detect import ask_flux, find_mpi
 from colltune.mpi.job import find_job
 from colltune.prove.audit.effects import GREATEST
-from colltune.prove.audit.evidence import ALPHA, FEWEST_LAUNCHES, pooled_scale
 from colltune.prove.audit.harm import SLOWER
-from colltune.prove.in_run.in_application import alike, in_calls, interval_of, log_ratios, standings
+from colltune.prove.in_run.in_application import alike, in_calls, log_ratios, standings
 from colltune.session.site.runs import copied
 from colltune.site.canary import Canary, Report, current, release_of, reports_of, stop, witnesses_of
 from colltune.site.knowledge import job_name
@@ -106,7 +106,7 @@ def _obstacles(jobs: int, faster: Interval, found: Sequence[Standing]) -> list[s
     if jobs < FEWEST_LAUNCHES:
         reported = "no job has" if jobs == 0 else f"{format_count(jobs, 'job')} {'has' if jobs == 1 else 'have'}"
         return [f"{reported} reported measurements of it, and it takes {FEWEST_LAUNCHES} at least"]
-    slower = [one for one in found if one.finding is RuleFinding.SLOWER]
+    slower = [one for one in found if one.verdict is SpeedVerdict.SLOWER]
     told = [f"{one.place}: {one.choice} is slower in applications ({one.faster.estimate:.2f} times)" for one in slower]
     if faster.low < 1.0 / SLOWER:
         low = "no bound" if math.isinf(faster.low) else f"at least {faster.low:.2f}"

@@ -256,9 +256,10 @@ def lost_here(tuning: Tuning, environ: Mapping[str, str], note: Callable[[str], 
     ``note`` hears whether they were.
     """
     from colltune.bench.workbench import MachineOptions, open_tuned_workbench
+    from colltune.core.interval import SpeedVerdict
+    from colltune.judge.verdict import fewest_launches
     from colltune.mpi.detect import mpi_at_hand
     from colltune.prove.compare.default_against_tuned import verify
-    from colltune.prove.compare.verdict import PointVerdict, fewest_launches
 
     if not job_name(environ):
         return []
@@ -279,7 +280,7 @@ def lost_here(tuning: Tuning, environ: Mapping[str, str], note: Callable[[str], 
             note(f"{said} is not measured anew: {error.what}")
             return []
     note(f"{said}: measured anew at {format_count(len(found), 'call')}")
-    slower = [str(one.scenario) for one in found if one.verdict is PointVerdict.SLOWER]
+    slower = [str(one.scenario) for one in found if one.verdict is SpeedVerdict.SLOWER]
     return [f"measured anew, it is slower at {', '.join(slower)}"] if slower else []
 
 

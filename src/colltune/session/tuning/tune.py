@@ -17,13 +17,14 @@ from colltune.bench.workbench import check_collectives
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.disturbance import Disturbance
 from colltune.core.errors import InputError
+from colltune.core.interval import SpeedVerdict
 from colltune.core.medians import broken_choices, medians_of
 from colltune.core.proven import Decision, Verdict, refused
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import REDUCTIONS, Scenario
 from colltune.core.space import Space
 from colltune.core.stop import INTERRUPTIONS, StopRequest
-from colltune.core.switchback import RuleFinding, Standing
+from colltune.core.switchback import Standing
 from colltune.core.units import format_count
 from colltune.deploy.live_selector import by_selector_alone
 from colltune.distill.decide import Decided, decide
@@ -157,12 +158,12 @@ def _said_texts(said: Iterable[Standing], collectives: Collection[str]) -> Itera
     for one in said:
         if one.collective not in collectives:
             continue
-        if one.finding is RuleFinding.SLOWER:
+        if one.verdict is SpeedVerdict.SLOWER:
             yield (
                 f"{one.place}: {one.choice} is not proposed again, for it was slower in the application"
                 f" ({one.faster.estimate:.2f} times as fast)"
             )
-        elif one.finding is RuleFinding.FASTER:
+        elif one.verdict is SpeedVerdict.FASTER:
             yield (
                 f"{one.place}: {one.choice} was {one.faster_in_calls.estimate:.2f} times as fast in the application;"
                 f" {format_count(len({date for date, _ in one.launches}), 'run')} of it count as evidence"

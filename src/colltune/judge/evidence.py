@@ -20,9 +20,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from colltune.core.interval import Interval
+
 Floats = NDArray[np.float64]
 # Chance that a region is called faster which is not.
 ALPHA = 0.01
+# Standard deviation of a launch's logarithm for which all of this is made. Blocks of calls may spread more.
+LAUNCH_SPREAD = 0.3
 # Log speed-ups that are to be expected where there is one, and the greatest one that is looked at.
 SPREAD, _GREATEST = 0.25, 1.5
 # Of what the campaign expected, what is there as a rule, and how much of it that is off; at least so much is it off.
@@ -109,6 +113,17 @@ def low_bound(launches: Sequence[float], scale: float, alpha: float = ALPHA, exp
 def high_bound(launches: Sequence[float], scale: float, alpha: float = ALPHA) -> float:
     """The least floor that the mean is surely below; infinity where there are too few launches."""
     return -low_bound([-value for value in launches], scale, alpha)
+
+
+def interval_of(logs: Sequence[float], scale: float, alpha: float) -> Interval:
+    """Of the mean of ``logs``; each bound misses with the chance ``alpha``, over all looks together.
+
+    ``logs`` and their ``scale`` in units in which they spread as launches do: the evidence expects such gains.
+    """
+    unit = max(scale / LAUNCH_SPREAD, 1.0)
+    spread = [one / unit for one in logs]
+    low, high = unit * low_bound(spread, scale / unit, alpha), unit * high_bound(spread, scale / unit, alpha)
+    return Interval(sum(logs) / len(logs), low, high)
 
 
 @dataclass(frozen=True, slots=True)

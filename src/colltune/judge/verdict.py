@@ -4,7 +4,6 @@ import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import cache
 from itertools import accumulate, count
 from math import comb
@@ -13,9 +12,9 @@ from statistics import geometric_mean, median
 import numpy as np
 
 from colltune.core.choice import Choice
-from colltune.core.interval import Interval
+from colltune.core.interval import Interval, SpeedVerdict
 from colltune.core.scenario import Scenario
-from colltune.prove.compare.spread import LaunchSpread, spreads
+from colltune.judge.spread import LaunchSpread, spreads
 
 # Differences below this share are reported as the same: they do not matter to an application.
 PRACTICAL = 0.03
@@ -24,13 +23,6 @@ _MOST_EXPONENT = 700.0  # of a double
 _ERROR = 0.005
 # Where pairs are judged too, they have a fifth of that.
 _UNPAIRED, _PAIRED = 1.25, 5.0
-
-
-class PointVerdict(StrEnum):
-    FASTER = "faster"
-    SAME = "same"
-    OPEN = "open"
-    SLOWER = "slower"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +44,20 @@ class Comparison:
     kept: "Comparison | None" = None
 
     @property
-    def verdict(self) -> PointVerdict:
+    def verdict(self) -> SpeedVerdict:
         """Of the state of the heap in which it is worse."""
         own = verdict_of(self.speedup)
-        return own if self.kept is None else max(own, self.kept.verdict, key=list(PointVerdict).index)
+        return own if self.kept is None else max(own, self.kept.verdict, key=list(SpeedVerdict).index)
 
 
-def verdict_of(speedup: Interval) -> PointVerdict:
+def verdict_of(speedup: Interval) -> SpeedVerdict:
     """The verdict for a speed-up; open where its interval reaches beyond what is called the same."""
     if speedup.low > 1.0 and speedup.estimate > 1.0 + PRACTICAL:
-        return PointVerdict.FASTER
+        return SpeedVerdict.FASTER
     if speedup.high < 1.0 and speedup.estimate < 1.0 - PRACTICAL:
-        return PointVerdict.SLOWER
+        return SpeedVerdict.SLOWER
     within = speedup.low >= 1.0 - PRACTICAL and speedup.high <= 1.0 + PRACTICAL
-    return PointVerdict.SAME if within else PointVerdict.OPEN
+    return SpeedVerdict.SAME if within else SpeedVerdict.OPEN
 
 
 def compare(
@@ -165,7 +157,7 @@ def launches_to_decide(comparisons: Sequence[Comparison], launches: int) -> int:
     """How many launches of each side would decide half of the points that ``launches`` left open; 0: none is."""
     factors = []
     for one in (c if c.kept is None or c.verdict is not c.kept.verdict else c.kept for c in comparisons):
-        if one.verdict is PointVerdict.OPEN:
+        if one.verdict is SpeedVerdict.OPEN:
             off, same = abs(math.log(one.speedup.estimate)), math.log1p(PRACTICAL)
             # An interval shrinks with the root of the number of launches.
             width = math.log(one.speedup.high / one.speedup.low) / 2 if one.speedup.low > 0.0 else 0.0

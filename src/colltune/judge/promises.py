@@ -10,16 +10,16 @@ checks of a tuning, however many rules a check judges. Until then the rule holds
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cache
 from math import comb
 from statistics import median, quantiles
 
 from colltune.core.choice import Choice
+from colltune.core.interval import Interval, SpeedVerdict
 from colltune.core.proven import THRESHOLD, Decision
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
-from colltune.prove.compare.sentinels import Validity
+from colltune.judge.sentinels import Validity
 
 # The chance that a check reports any rule as lost although all of them pay.
 ERROR = 0.01
@@ -32,14 +32,6 @@ _ACQUITTED = 5
 _DISTURBED, _CLEARLY_SLOWER = 3.0, 0.9
 # An algorithm that gave no time in so many launches, while the default did, does not run here any more.
 _FAILURES = 3
-
-
-class PromiseFinding(StrEnum):
-    HOLDS = "holds"
-    UNSURE = "slower, not sure"
-    LOST = "no longer pays"
-    GONE = "does not run here"
-    UNKNOWN = "not measured"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,16 +124,14 @@ class Holding:
         return sum(not look.pays(self.promise.limit) for look in self.looks)
 
     @property
-    def finding(self) -> PromiseFinding:
+    def verdict(self) -> SpeedVerdict:
         if not self.legal or (self.failures >= _FAILURES and not self.looks):
-            return PromiseFinding.GONE
+            return SpeedVerdict.GONE
         if not self.looks:
-            return PromiseFinding.UNKNOWN
+            return SpeedVerdict.UNMEASURED
         if len(self.looks) >= launches_to_lose(len(self.looks) - self.short, self.rules):
-            return PromiseFinding.LOST
-        return (
-            PromiseFinding.UNSURE if self.short > len(self.looks) / 2 and self.speedup < 1.0 else PromiseFinding.HOLDS
-        )
+            return SpeedVerdict.SLOWER
+        return SpeedVerdict.OPEN if self.short > len(self.looks) / 2 and self.speedup < 1.0 else SpeedVerdict.HOLDS
 
     @property
     def open(self) -> bool:
@@ -150,14 +140,14 @@ class Holding:
 
     @property
     def failed(self) -> bool:
-        return self.finding in (PromiseFinding.LOST, PromiseFinding.GONE)
+        return self.verdict in (SpeedVerdict.SLOWER, SpeedVerdict.GONE)
 
     @property
     def reason(self) -> str:
         """Why it failed."""
         scenario, choice = self.promise.scenario, self.promise.choice
         where = f"{choice} at {scenario.nodes} x {scenario.ppn}, {scenario.size_bytes} B,"
-        if self.finding is PromiseFinding.GONE:
+        if self.verdict is SpeedVerdict.GONE:
             return f"{where} does not run on this MPI any more"
         return (
             f"{where} is {self.speedup:.2f} times as fast as the default, and paid in"
@@ -205,6 +195,11 @@ def _timing(sample: Sample) -> LaunchTiming:
     times_s = sample.times_s
     fast_s = quantiles(times_s, n=4, method="inclusive")[0] if len(times_s) > 1 else times_s[0]
     return LaunchTiming(sample.time_s, fast_s, min(times_s))
+
+
+def median_of(speedups: Sequence[float]) -> Interval | None:
+    """The median of launches between the least and the most of them; None where there are none."""
+    return Interval(median(speedups), min(speedups), max(speedups)) if speedups else None
 
 
 def verdicts(holdings: Sequence[Holding]) -> dict[str, Validity]:

@@ -10,13 +10,13 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from statistics import fmean, mean, median, variance
 from types import MappingProxyType
 from typing import TypeVar
 
 from colltune.core.choice import DEFAULT, Choice, format_choice
 from colltune.core.grouping import grouped
+from colltune.core.interval import SpeedVerdict
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 
@@ -38,13 +38,6 @@ _STRAY, _GAIN = 0.25, 1.03
 
 Item = TypeVar("Item")
 Pair = tuple[Scenario, Choice]
-
-
-class SentinelFinding(StrEnum):
-    HOLDS = "holds"
-    CHANGED = "changed"
-    SLOWER = "now slower than the default"
-    GONE = "could not be measured"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +83,14 @@ class Recheck:
         return median(default for default, _ in self.pairs) / self.sentinel.default_s
 
     @property
-    def finding(self) -> SentinelFinding:
+    def verdict(self) -> SpeedVerdict:
         if not self.pairs:
-            return SentinelFinding.GONE
+            return SpeedVerdict.UNMEASURED
         # What was proven must not be slower now, whatever it was when it was measured last.
         least = math.exp(-self.sure * self.sentinel.scatter / math.sqrt(len(self.pairs)))
         if (self.sentinel.promised or self.sentinel.gain > _GAIN) and self.gain < least / _GAIN:
-            return SentinelFinding.SLOWER
-        return SentinelFinding.HOLDS if self.is_alike else SentinelFinding.CHANGED
+            return SpeedVerdict.SLOWER
+        return SpeedVerdict.HOLDS if self.is_alike else SpeedVerdict.CHANGED
 
     @property
     def is_alike(self) -> bool:
@@ -244,12 +237,12 @@ def _why_not(mine: Sequence[Recheck], unproven: Collection[Scenario]) -> str | N
     off = [
         one
         for one in mine
-        if one.finding is not SentinelFinding.HOLDS
-        and not (one.finding is SentinelFinding.SLOWER and one.sentinel.scenario in unproven and one.is_alike)
+        if one.verdict is not SpeedVerdict.HOLDS
+        and not (one.verdict is SpeedVerdict.SLOWER and one.sentinel.scenario in unproven and one.is_alike)
     ]
     if len(off) > _STRAY * len(mine):
         return f"{len(off)} of {len(mine)} sentinels changed"
-    slower = [one for one in off if one.finding is SentinelFinding.SLOWER and one.sentinel.scenario not in unproven]
+    slower = [one for one in off if one.verdict is SpeedVerdict.SLOWER and one.sentinel.scenario not in unproven]
     if slower:
         return f"{slower[0].sentinel.choice} is now slower than the default in {len(slower)} of {len(mine)} sentinels"
     if (why := _of_algorithm(mine)) is not None:

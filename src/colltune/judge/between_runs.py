@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import fmean, variance
 
 from colltune.core.interval import Interval
-from colltune.prove.audit.evidence import FEWEST_LAUNCHES
+from colltune.judge.evidence import FEWEST_LAUNCHES
 
 # Runs that differ as little as their pairs explain, which count beside those that were made.
 _CREDIT = 1.0
