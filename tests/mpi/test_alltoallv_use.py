@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from colltune.alltoallv.interposed import with_alltoallv
-from colltune.alltoallv.lookup_table import FILLS, FIRST_CALL, AlltoallvRule, TableEntry, save_table
+from colltune.alltoallv.lookup_table import FILLS, FIRST_CALL, TABLE, AlltoallvRule, TableEntry, save_table
 from colltune.alltoallv.setting import Setting
 from colltune.core.errors import InputError
 from colltune.mpi.installation import Installation
@@ -89,6 +89,16 @@ def test_a_table_of_other_ranks_or_a_broken_one_leaves_all_to_the_library(
     beside = table(tmp_path / "table.rules", (0, 99999, "parata", 2))
     beside.write_text(beside.read_text().replace("3..64", "7..7"))
     assert ran(mpi, application, beside, 3) == ("wrong=0 alike=1", [300, 0, 0, 0, 0, 0, 0])
+
+
+@pytest.mark.mpi
+def test_a_table_of_another_mpi_is_refused(mpi: Installation, tmp_path: Path) -> None:
+    command = [str(mpi.mpiexec), "-n", "3", "true"]
+    save_table(tmp_path / TABLE, [], {"mpi": str(mpi.library), "mpi_build": mpi.build})
+    assert with_alltoallv(command, tmp_path, os.environ)
+    save_table(tmp_path / TABLE, [], {"mpi": str(mpi.library), "mpi_build": "0" * 64})
+    with pytest.raises(InputError, match=f"build {'0' * 40}, here {mpi.build[:40]}"):
+        with_alltoallv(command, tmp_path, os.environ)
 
 
 @pytest.mark.mpi

@@ -5,10 +5,18 @@ from pathlib import Path
 import pytest
 
 from alltoallv_lookup import find
-from colltune.alltoallv.lookup_table import AlltoallvRule, TableEntry, load_table, save_table
+from colltune.alltoallv.lookup_table import (
+    BOUND_TO,
+    AlltoallvRule,
+    TableEntry,
+    load_table,
+    require_made_here,
+    save_table,
+)
 from colltune.alltoallv.setting import Setting
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
+from colltune.core.sample import Environment
 from colltune.emit.live_rules import parse_live
 from colltune.emit.rule_text import HEAD, parse_lines
 
@@ -54,6 +62,33 @@ def test_entries_come_back_as_they_were_saved(tmp_path: Path) -> None:
     ]
     save_table(tmp_path / "t.rules", entries, {"machine": "a # b"})
     assert load_table(tmp_path / "t.rules") == entries
+
+
+HERE = Environment("mpich", "5.0.2", "a" * 64, "a CPU, 8 cores", 2, 4, "single").with_fabric("InfiniBand 200")
+
+
+@pytest.mark.parametrize(
+    "made",
+    [{}, {"note": "by hand"}, {name: getattr(HERE, name) for name in BOUND_TO}, {"machine": HERE.machine, "nodes": 9}],
+)
+def test_a_table_of_this_machine_or_of_none_is_taken(tmp_path: Path, made: dict[str, object]) -> None:
+    save_table(tmp_path / "t.rules", [], made)
+    require_made_here(tmp_path / "t.rules", HERE)
+
+
+@pytest.mark.parametrize("name", BOUND_TO)
+def test_a_table_of_another_machine_or_mpi_is_refused(tmp_path: Path, name: str) -> None:
+    save_table(tmp_path / "t.rules", [], {**{key: getattr(HERE, key) for key in BOUND_TO}, name: "other"})
+    with pytest.raises(InputError, match=rf"made elsewhere: {BOUND_TO[name]} other, here ") as refused:
+        require_made_here(tmp_path / "t.rules", HERE)
+    assert "colltune tune alltoallv" in str(refused.value.next_step)
+
+
+@pytest.mark.parametrize("made", ["[1]", "{", '{"machine": ["x"]}'])
+def test_a_table_whose_origin_cannot_be_read_is_refused(tmp_path: Path, made: str) -> None:
+    (tmp_path / "t.rules").write_text(f"{HEAD}\n# made: {made}\n")
+    with pytest.raises(InputError, match="made"):
+        require_made_here(tmp_path / "t.rules", HERE)
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,15 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from colltune.alltoallv.lookup_table import TABLE, load_table
+from colltune.alltoallv.lookup_table import TABLE, load_table, require_made_here
+from colltune.core.sample import Environment
 from colltune.machine.compile import build_library, cache_directory
+from colltune.machine.hardware_features import read_features
 from colltune.machine.preload import preload_variables
-from colltune.mpi.detect import mpi_at_hand
+from colltune.machine.record import RunningMachine
+from colltune.mpi.detect import describe_machine, mpi_at_hand
 from colltune.mpi.program import forwarded
+from colltune.site.identity import describe_fabric
 
 _VARIABLE = "COLLTUNE_ALLTOALLV"
 
@@ -17,11 +21,23 @@ def with_alltoallv(
 ) -> tuple[list[str], dict[str, str]]:
     """Command and environment with libcolltune.so loaded into the program, and MPI_Alltoallv by ``table``.
 
-    ``table``: the file, or the directory that `colltune tune alltoallv` wrote.
+    ``table``: the file, or the directory that `colltune tune alltoallv` wrote. Raises InputError for one of another
+    MPI or machine.
     """
     table = table / TABLE if table.is_dir() else table
     load_table(table)
     installation = mpi_at_hand(command, environment)
+    fabric = describe_fabric(read_features(RunningMachine()), environment)
+    here = Environment(
+        mpi=str(installation.library),
+        mpi_version=installation.version,
+        mpi_build=installation.build,
+        machine=describe_machine(),
+        nodes=0,
+        ppn=0,
+        thread_level="",
+    )
+    require_made_here(table, here.with_fabric(fabric))
     library = build_library(installation.mpicc, cache_directory(environment))
     variables = {**preload_variables(library, environment), _VARIABLE: str(table.resolve())}
     told = forwarded(command[0], installation.library, variables)

@@ -11,6 +11,7 @@ from typing import Any
 from colltune.alltoallv.setting import COLLECTIVE, LIBRARY, Setting, Shape
 from colltune.core.errors import InputError, on_os_error
 from colltune.core.grouping import grouped
+from colltune.core.sample import Environment
 from colltune.emit.rule_text import MOST_CHOICES, format_list, format_rules, parse_lines
 from colltune.machine.files import read_text, write_atomically
 
@@ -18,6 +19,7 @@ FIRST_CALL = 2
 Bounds = tuple[int, int]  # from and to, both included
 TABLE = "alltoallv.rules"
 _BASIS = "average"
+_MAKE = "Make one here by: colltune tune alltoallv --out tuned/"
 _NO_BOUND = (1 << 63) - 1
 # Classes of the share of blocks that are not empty, of the rank with the fewest: each up to this, the last to all.
 FILLS = (1 / 16, 1 / 4, 1 / 2, 3 / 4, 1.0)
@@ -87,8 +89,16 @@ def _nearest(values: Sequence[int]) -> dict[int, Bounds]:
     return dict(zip(values, zip(starts, ends, strict=True), strict=True))
 
 
+# Of an Environment: what a table is bound to, and how a message names it. Its jobs are in its entries.
+BOUND_TO = {"mpi": "MPI", "mpi_version": "version", "mpi_build": "build", "machine": "machine", "fabric": "fabric"}
+_MADE = "# made: "
+
+
 def save_table(path: Path, entries: Iterable[TableEntry], made: Mapping[str, Any]) -> None:
-    """Writes ``entries``; ``made`` says from what, for people. Raises InputError where that cannot be done."""
+    """Writes ``entries``; ``made`` says where (see ``BOUND_TO``) and from what.
+
+    Raises InputError where that cannot be done.
+    """
     numbers: dict[Setting, int] = {}
     rules = [line for entry in entries for line in _entry_lines(entry, numbers)]
     if len(numbers) > MOST_CHOICES:
@@ -98,7 +108,7 @@ def save_table(path: Path, entries: Iterable[TableEntry], made: Mapping[str, Any
         for setting, number in numbers.items()
     ]
     with on_os_error(f"cannot write {path}", "Give another place by --out"):
-        write_atomically(path, format_rules([f"# made: {json.dumps(dict(made))}", *choices, *rules]))
+        write_atomically(path, format_rules([f"{_MADE}{json.dumps(dict(made))}", *choices, *rules]))
 
 
 def _entry_lines(entry: TableEntry, numbers: dict[Setting, int]) -> Iterator[str]:
@@ -111,17 +121,34 @@ def _entry_lines(entry: TableEntry, numbers: dict[Setting, int]) -> Iterator[str
     yield f"rule {shape} - -"
 
 
+def require_made_here(path: Path, here: Environment) -> None:
+    """Raises InputError where the table says that it is of another MPI or machine; one made by hand may say nothing."""
+    line = next((line for line in read_text(path, link=True).splitlines() if line.startswith(_MADE)), "")
+    try:
+        made = json.loads(line.removeprefix(_MADE) or "{}")
+        if not isinstance(made, dict):
+            raise TypeError("an object is expected")
+        differing = [
+            f"{word} {made[name]!s:.40}, here {getattr(here, name)!s:.40}"
+            for name, word in BOUND_TO.items()
+            if name in made and made[name] != getattr(here, name)
+        ]
+    except (ValueError, TypeError, RecursionError) as error:
+        raise InputError(f"{path} does not say where it was made: {error}", _MAKE) from error
+    if differing:
+        raise InputError(f"{path} was made elsewhere: {'; '.join(differing)}", _MAKE)
+
+
 def load_table(path: Path) -> list[TableEntry]:
     """The entries of a table. Raises InputError with what is wrong."""
-    advice = "Make one by: colltune tune alltoallv --out tuned/"
     try:
         text = read_text(path, link=True)
     except (OSError, ValueError) as error:
-        raise InputError(f"cannot read the look-up table {path}: {error}", advice) from error
+        raise InputError(f"cannot read the look-up table {path}: {error}", _MAKE) from error
     try:
         return _parse(text)
     except (LookupError, TypeError, ValueError) as error:
-        raise InputError(f"{path} is not a look-up table of this colltune: {error}", advice) from error
+        raise InputError(f"{path} is not a look-up table of this colltune: {error}", _MAKE) from error
 
 
 def _parse(text: str) -> list[TableEntry]:

@@ -11,6 +11,7 @@ from colltune.alltoallv.cells import runs
 from colltune.alltoallv.explore import EFFORT, AlltoallvExploration
 from colltune.alltoallv.launches import PatternBench, PatternLaunch
 from colltune.alltoallv.lookup_table import (
+    BOUND_TO,
     FILLS,
     FIRST_CALL,
     TABLE,
@@ -156,7 +157,8 @@ def tune_alltoallv(
     rules = _rules(kept)
     if not stop.made:
         made = bench.environment
-        about = {"mpi": made.mpi, "version": made.mpi_version, "machine": made.machine, "seed": options.seed}
+        about: dict[str, object] = {name: getattr(made, name) for name in BOUND_TO}
+        about["seed"] = options.seed
         if disturbance is not None and disturbance.remark:
             about["remark"] = disturbance.remark
         save_table(out / TABLE, _entries(rules, decided, set_up_s), about)
