@@ -51,6 +51,15 @@ def test_neighbours_are_one_step_away_in_one_direction() -> None:
     assert set(found[Scenario("bcast", 3, 1, 64)]) == {Scenario("bcast", *one) for one in beside}
 
 
+def test_shapes_with_sizes_of_their_own_lie_beside_each_other() -> None:
+    """As those of recorded and profiled calls: 128 B on 4 nodes, 131 B on 8, and nothing near 4 KiB."""
+    few, more = (
+        [Scenario("bcast", nodes, 1, size) for size in sizes] for nodes, sizes in ((4, (128, 4096)), (8, (131,)))
+    )
+    found = neighbours([*few, *more])
+    assert found == {few[0]: [few[1], more[0]], few[1]: [few[0]], more[0]: [few[0]]}
+
+
 def test_a_region_is_cut_where_its_gain_changes_most() -> None:
     table = dict.fromkeys(GRID[:24], RING)
     gains = {scenario: 0.4 if scenario.size_bytes <= 64 else 0.05 for scenario in table}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -339,6 +340,13 @@ def test_no_candidates_need_no_proof(tmp_path: Path) -> None:
     assert bench.launches == 0
 
 
+def decide_one(
+    times: Mapping[tuple[Scenario, Choice], float], space: Space, samples: Sequence[Sample], *more: Any
+) -> Decided:
+    name = space.collective
+    return decide({name: MeasuredModel(times)}, {name: space}, samples, *more)[name]
+
+
 @pytest.mark.parametrize("advantage", [1.2, 0.5])
 def test_choices_that_meet_below_a_composition_are_settled_by_what_gains_most(advantage: float) -> None:
     """4 x 2 and 4 x 4 have the same leaders, which cannot run two algorithms at one size."""
@@ -350,10 +358,10 @@ def test_choices_that_meet_below_a_composition_are_settled_by_what_gains_most(ad
     samples = [Sample(s, choice, Status.OK, (time_s,)) for (s, choice), time_s in times.items()]
     space = Space("bcast", (MINE, BESIDE), lambda _scenario: (DEFAULT, two, three, flat))
     bench = Bench(usual)
-    settled = decide(MeasuredModel(times), space, samples, bench.baseline, 1.03, bench.shared).choices
+    settled = decide_one(times, space, samples, bench.baseline, 1.03, bench.shared).choices
     expected = {MINE: three, BESIDE: three} if advantage > 1.0 else {MINE: two, BESIDE: flat}
     assert settled == expected
-    free = decide(MeasuredModel(times), space, samples, bench.baseline, 1.03).choices
+    free = decide_one(times, space, samples, bench.baseline, 1.03).choices
     assert free == {MINE: two, BESIDE: three if advantage > 1.0 else flat}
 
 
@@ -383,7 +391,7 @@ def test_a_count_of_nodes_between_two_takes_what_gains_more_at_both(
 
     def decided_of(*legal_on_five: Choice) -> Decided:
         space = Space("bcast", tuple(ends), lambda s: legal_on_five if s == five else (DEFAULT, RING, TREE))
-        return decide(MeasuredModel(times), space, samples, lambda _scenario: DEFAULT, 1.03)
+        return decide_one(times, space, samples, lambda _scenario: DEFAULT, 1.03)
 
     found = decided_of(DEFAULT, RING, TREE)
     assert found.choices[five] == between
@@ -403,7 +411,7 @@ def test_a_choice_that_loses_where_the_heap_keeps_memory_gives_way_to_the_next(
     kept_s = {DEFAULT: default_kept_s, RING: ring_kept_s, TREE: 2.0}
     samples = [Sample(s, one, Status.OK, (time_s,), kept_s=kept_s[one]) for (s, one), time_s in times.items()]
     space = Space("bcast", (MINE,), lambda _scenario: (DEFAULT, RING, TREE))
-    assert decide(MeasuredModel(times), space, samples, lambda _scenario: DEFAULT, 1.03).choices[MINE] == best
+    assert decide_one(times, space, samples, lambda _scenario: DEFAULT, 1.03).choices[MINE] == best
 
 
 def test_a_rule_of_the_test_is_what_is_in_force() -> None:

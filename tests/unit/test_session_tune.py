@@ -98,7 +98,7 @@ def test_what_is_proven_is_faster_and_what_is_not_stays(
     assert gained > 0.9 * could_gain > 0
     kept = [one for one in result.gate if one.verdict is Verdict.KEPT]
     assert kept
-    assert min(one.speedup.low for one in kept) > THRESHOLD
+    assert min(one.speedup.low for one in kept) >= THRESHOLD
     assert read_journal(tmp_path / JOURNAL).samples == tuple(result.outcome.samples)
 
 

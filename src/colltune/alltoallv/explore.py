@@ -60,10 +60,8 @@ class AlltoallvExploration:
         if outcome.interrupted or not medians:
             return outcome, Decided({}, {}, {})
         models = models_of(learners, outcome, medians, grid_alone=True)
-        return outcome, Decided.together(
-            decide(models[name], space, outcome.samples, lambda _scenario: DEFAULT, _PROMISING)
-            for name, space in spaces.items()
-        )
+        found = decide(models, spaces, outcome.samples, lambda _scenario: DEFAULT, _PROMISING)
+        return outcome, Decided.together(found.values())
 
     def _spaces(self) -> dict[str, Space]:
         legal: dict[Shape, tuple[Choice, ...]] = {}

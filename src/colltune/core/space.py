@@ -1,11 +1,16 @@
 """The legal (scenario, choice) pairs of a campaign."""
 
 import math
-from collections.abc import Callable, Collection, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.scenario import REDUCTIONS, Scenario
+
+# Collective, nodes and ranks per node.
+_Line = tuple[str, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,21 +113,42 @@ def weight_of(scenario: Scenario, nodes: int, ppn: int) -> float:
 
 
 def neighbours(scenarios: Collection[Scenario]) -> dict[Scenario, list[Scenario]]:
-    """For each of ``scenarios`` those that differ by one step in one of nodes, ranks per node and size.
+    """For each of ``scenarios`` those of its collective beside it: the next smaller and larger size of its shape, and
+    on the next counts of nodes or of ranks per node the same size.
 
-    A step is from one value to the next of all that occur in its collective.
+    Shapes of recorded and profiled calls have sizes of their own: there it is the nearest one, within a factor of two.
     """
-    found: dict[Scenario, list[Scenario]] = {}
-    for name in sorted({scenario.collective for scenario in scenarios}):
-        mine = [scenario for scenario in scenarios if scenario.collective == name]
-        values = [sorted({_place(s)[axis] for s in mine}) for axis in range(3)]
-        steps = [{value: place for place, value in enumerate(some)} for some in values]
-        at = {tuple(step[value] for step, value in zip(steps, _place(s), strict=True)): s for s in mine}
-        for place, scenario in at.items():
-            beside = [(*place[:axis], place[axis] + step, *place[axis + 1 :]) for axis in range(3) for step in (-1, 1)]
-            found[scenario] = [at[other] for other in beside if other in at]
+    sizes: dict[_Line, list[int]] = {}
+    for one in sorted(scenarios, key=lambda one: one.size_bytes):
+        sizes.setdefault((one.collective, one.nodes, one.ppn), []).append(one.size_bytes)
+    found: dict[Scenario, list[Scenario]] = {one: [] for one in scenarios}
+
+    def join(one: Scenario, other: Scenario) -> None:
+        found[one].append(other)
+        found[other].append(one)
+
+    for line, own in sizes.items():
+        for small, large in pairwise(own):
+            join(Scenario(*line, small), Scenario(*line, large))
+    for line, other in _next_to(sizes):
+        for size in sizes[line]:
+            near = _nearest(sizes[other], size)
+            if _nearest(sizes[line], near) == size and max(size, near) < 2 * max(min(size, near), 1):
+                join(Scenario(*line, size), Scenario(*other, near))
     return found
 
 
-def _place(scenario: Scenario) -> tuple[int, int, int]:
-    return scenario.nodes, scenario.ppn, scenario.size_bytes
+def _nearest(sizes: Sequence[int], size: int) -> int:
+    """Of ``sizes``, ascending, the nearest by ratio."""
+    place = bisect_left(sizes, size)
+    return min(sizes[max(place - 1, 0) : place + 1], key=lambda one: max(one, size) / max(min(one, size), 1))
+
+
+def _next_to(lines: Collection[_Line]) -> Iterator[tuple[_Line, _Line]]:
+    """Pairs of shapes of one collective: each, and the next one with more nodes or with more ranks per node."""
+    for axis in (1, 2):
+        across: dict[tuple[str | int, ...], list[_Line]] = {}
+        for line in sorted(lines):
+            across.setdefault((line[0], line[3 - axis]), []).append(line)
+        for some in across.values():
+            yield from pairwise(some)

@@ -2,10 +2,10 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from statistics import fmean
+from statistics import fmean, median
 
 from colltune.catalog import Catalogue
 from colltune.core.choice import DEFAULT, Choice
@@ -15,14 +15,13 @@ from colltune.core.model_answers import Model
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
-from colltune.core.space import Space, neighbours
+from colltune.core.space import Space
 from colltune.distill.minimal_rules import distill
+from colltune.distill.segments import Segments
 from colltune.distill.selection import Selection
 
-# Log speed-up by which a scenario must differ from neighbours that all decide alike: less is noise.
-_LIKE_NEIGHBOURS = 0.07
-# After so many looks at all scenarios hardly one changes.
-_SWEEPS = 3
+# Log speed-ups that differ by less may be noise.
+_NOISE = 0.07
 # Up to so many nodes every count is decided by itself.
 _EVERY_COUNT = 16
 # What a candidate is compared with in a scenario: the default, in one form or another.
@@ -52,47 +51,57 @@ class Decided:
         return whole
 
 
+@dataclass(frozen=True)
+class ClaimCosts:
+    """What one more claim costs. ``time_s``: of the proof, for all claims. ``claim_s``: seconds that one takes of it,
+    where a call takes so long by default, in seconds, and its choice gains so much, as a log speed-up. ``weight``: what
+    a gain counts.
+    """
+
+    time_s: float = math.inf
+    claim_s: Callable[[float, float], float] = lambda _default_s, _gain: 0.0
+    weight: Callable[[Scenario], float] = lambda _scenario: 1.0
+
+
 def decide(
-    model: Model,
-    space: Space,
+    models: Mapping[str, Model],
+    spaces: Mapping[str, Space],
     samples: Sequence[Sample],
     baseline: Baseline,
     threshold: float,
     shared: Shared = lambda _scenario, _choice: {},
-) -> Decided:
-    """The choice for every scenario of the grid of which the measurements let expect anything.
+    costs: ClaimCosts = ClaimCosts(),
+) -> dict[str, Decided]:
+    """The choice for every scenario of the grids of which the measurements let expect anything, by collective.
 
-    The default stays unless another choice is expected to be ``threshold`` times as fast as ``baseline`` of it. Where
-    that differs by less than the noise a scenario decides as its neighbours do, so that regions are large and tables
-    small. Where choices do not agree on what is ``shared`` among their scenarios, what gains most there prevails, and
-    the others are made anew among the choices that agree with it.
+    The default stays unless another choice is expected to be ``threshold`` times as fast as ``baseline`` of it. Choices
+    are made over few wide segments (`colltune.distill.segments`): one more claim has to gain what its time in the proof
+    brings to the others. Where choices do not agree on what is ``shared`` among their scenarios, what gains most there
+    prevails, and the others are made anew among the choices that agree with it.
     """
-    table = _Gains(model, space, samples, baseline, math.log(threshold), shared)
-    decided = {scenario: table.best(scenario, {}, ()) for scenario in table.scenarios}
-    beside = neighbours(decided)
-    for _ in range(_SWEEPS):
-        for scenario in decided:
-            decided[scenario] = table.best(scenario, {}, [decided[other] for other in beside[scenario]])
-    settled: dict[Hashable, Choice] = {}
-    while conflict := _dearest_conflict(decided, shared, table.gain):
-        settled[conflict[0]] = conflict[1]
-        for scenario, choice in decided.items():
-            if shared(scenario, choice).get(conflict[0], conflict[1]) != conflict[1]:
-                decided[scenario] = table.best(scenario, settled, [decided[other] for other in beside[scenario]])
-    gains = {scenario: table.gain(scenario, choice) for scenario, choice in decided.items()}
-    default_s = {scenario: math.exp(table.default(scenario)) for scenario in decided}
-    for scenario, ends in _between(decided).items():
-        choice = table.best_between(scenario, ends, sorted({decided[end] for end in ends}))
-        decided[scenario], gains[scenario] = choice, fmean(table.gain(end, choice) for end in ends)
-        default_s[scenario] = max(default_s[end] for end in ends)
-    return Decided(decided, gains, default_s)
+    tables = {
+        name: _Gains(models[name], space, samples, baseline, math.log(threshold), shared, costs.weight)
+        for name, space in spaces.items()
+    }
+    a_second = sum(table.most for table in tables.values()) / max(costs.time_s, 1e-9)
+    return {
+        name: table.decided(lambda default_s, gain: a_second * costs.claim_s(default_s, gain))
+        for name, table in tables.items()
+    }
 
 
 class _Gains:
-    """What each choice is expected to gain at each scenario."""
+    """What each choice is expected to gain at each scenario of one collective."""
 
     def __init__(
-        self, model: Model, space: Space, samples: Sequence[Sample], baseline: Baseline, floor: float, shared: Shared
+        self,
+        model: Model,
+        space: Space,
+        samples: Sequence[Sample],
+        baseline: Baseline,
+        floor: float,
+        shared: Shared,
+        weight: Callable[[Scenario], float],
     ) -> None:
         self._measured = medians_of(samples)
         # Where calls meet page faults, also with a heap that keeps what is freed: a rule may lose in neither state.
@@ -103,40 +112,71 @@ class _Gains:
         self._broken = {choice for name, choice in broken_choices(samples) if name == space.collective}
         self._selection.prepare(space.scenarios)
         # Where nothing is known of the default nothing can be said to be faster.
-        self.scenarios = [s for s in space.scenarios if math.isfinite(self.default(s))]
+        self._scenarios = [s for s in space.scenarios if math.isfinite(self._default(s))]
+        self._weights = {scenario: weight(scenario) for scenario in self._scenarios}
 
-    def default(self, scenario: Scenario) -> float:
+    @property
+    def most(self) -> float:
+        """What all gain together if each scenario has its best choice, by their weights."""
+        best = ((s, max((self._gain(s, c) for c in self._candidates(s)), default=0.0)) for s in self._scenarios)
+        return sum(max(gain, 0.0) * self._weights[scenario] for scenario, gain in best)
+
+    def decided(self, price: Callable[[float, float], float]) -> Decided:
+        """``price``: what a claim has to gain, by the time of its calls by default and by its gain."""
+        settled: dict[Hashable, Choice] = {}
+        choices = self._segments(price, settled)
+        while conflict := _dearest_conflict(choices, self._shared, self._gain):
+            settled[conflict[0]] = conflict[1]
+            choices = self._segments(price, settled)
+        gains = {scenario: self._gain(scenario, choice) for scenario, choice in choices.items()}
+        default_s = {scenario: math.exp(self._default(scenario)) for scenario in choices}
+        for scenario, ends in _between(choices).items():
+            choice = self._best_between(scenario, ends, sorted({choices[end] for end in ends}))
+            choices[scenario], gains[scenario] = choice, fmean(self._gain(end, choice) for end in ends)
+            default_s[scenario] = max(default_s[end] for end in ends)
+        return Decided(choices, gains, default_s)
+
+    def _segments(
+        self, price: Callable[[float, float], float], settled: Mapping[Hashable, Choice]
+    ) -> dict[Scenario, Choice]:
+        worth: dict[Scenario, dict[Choice, float]] = {}
+        excluded: dict[Scenario, list[Choice]] = {}
+        prices: dict[int, list[float]] = {}
+        luck: dict[tuple[int, int], float] = {}
+        for scenario in self._scenarios:
+            gains = {choice: self._gain(scenario, choice) for choice in self._candidates(scenario)}
+            most, weight = max(gains.values(), default=0.0), self._weights[scenario]
+            prices.setdefault(scenario.size_bytes, []).append(price(math.exp(self._default(scenario)), most))
+            # The best of n that differ by noise alone seems so much better than the default.
+            luck[scenario.nodes, scenario.ppn] = weight * 2.0 * _NOISE * math.sqrt(math.log(len(gains) + 1))
+            excluded[scenario] = [choice for choice in gains if self._is_slower(scenario, choice)]
+            worth[scenario] = {
+                choice: weight * (gain - self._floor)
+                for choice, gain in gains.items()
+                if choice not in excluded[scenario] and self._agrees(scenario, choice, settled)
+            }
+        return Segments(worth, excluded, {size: median(some) for size, some in prices.items()}, luck).decide()
+
+    def _candidates(self, scenario: Scenario) -> Iterator[Choice]:
+        left_out = {DEFAULT, self._baseline(scenario)} | self._broken
+        return (choice for choice in self._selection.log_times(scenario) if choice not in left_out)
+
+    def _default(self, scenario: Scenario) -> float:
         """Logarithm of what a call takes; infinite where that is not known."""
         times = self._selection.log_times(scenario)
         return times.get(self._baseline(scenario), times.get(DEFAULT, math.inf))
 
-    def gain(self, scenario: Scenario, choice: Choice) -> float:
+    def _gain(self, scenario: Scenario, choice: Choice) -> float:
         """The log speed-up over the default."""
         if choice == DEFAULT:
             return 0.0
-        return self.default(scenario) - self._selection.log_times(scenario).get(choice, math.inf)
+        return self._default(scenario) - self._selection.log_times(scenario).get(choice, math.inf)
 
-    def best(self, scenario: Scenario, settled: Mapping[Hashable, Choice], beside: Sequence[Choice]) -> Choice:
-        """The best of those that agree with what is settled; with ``beside``, the choices of the neighbours."""
-        times = self._selection.log_times(scenario)
-        baseline = self._baseline(scenario)
-        usual = _LIKE_NEIGHBOURS / len(beside) if beside else 0.0
-        best, most = DEFAULT, usual * sum(choice == DEFAULT for choice in beside)
-        default = self.default(scenario)
-        for choice, log_time in times.items():
-            worth = default - log_time - self._floor
-            if worth + _LIKE_NEIGHBOURS <= most or choice in (DEFAULT, baseline) or choice in self._broken:
-                continue
-            worth += usual * sum(other == choice for other in beside)
-            if worth > most and self._agrees(scenario, choice, settled) and not self._is_slower(scenario, choice):
-                best, most = choice, worth
-        return best
-
-    def best_between(self, scenario: Scenario, ends: Sequence[Scenario], choices: Sequence[Choice]) -> Choice:
+    def _best_between(self, scenario: Scenario, ends: Sequence[Scenario], choices: Sequence[Choice]) -> Choice:
         """What both ends choose, or of the ``choices`` of either the one that gains most at both together."""
         legal = self._space.choices(scenario)
         gains = {
-            choice: fmean(self.gain(end, choice) for end in ends)
+            choice: fmean(self._gain(end, choice) for end in ends)
             for choice in choices
             if choice in legal and (len(choices) == 1 or choice != DEFAULT)
         }
@@ -147,10 +187,12 @@ class _Gains:
         return not settled or all(settled.get(k, v) == v for k, v in self._shared(scenario, choice).items())
 
     def _is_slower(self, scenario: Scenario, choice: Choice) -> bool:
-        """Whether it was measured to be in any state of the heap, whatever is thought of its neighbours."""
+        """By more than noise: as far as is known, or as it was measured in any state of the heap."""
+        if self._gain(scenario, choice) < self._floor - _NOISE:
+            return True
         pairs = [(scenario, self._baseline(scenario)), (scenario, choice)]
         return all(pair in self._measured for pair in pairs) and any(
-            times[pairs[1]] > times[pairs[0]] for times in self._states
+            times[pairs[1]] > math.exp(_NOISE) * times[pairs[0]] for times in self._states
         )
 
 

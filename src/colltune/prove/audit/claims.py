@@ -26,7 +26,7 @@ _DOUBLINGS = (1.0, 1.0, 2.0)
 # A region in which the expected log speed-ups differ by less than this and that spans less than so much is not cut.
 _EVEN, _NARROW = 0.02, 1.5
 # A claim takes about so many comparisons; and more claims than this make tables that nobody reads.
-_COMPARISONS, _MOST_CLAIMS = 24, 240
+COMPARISONS, _MOST_CLAIMS = 24, 240
 # Of the time for a proof, what launches are expected to take.
 _LAUNCH_SHARE = 0.4
 # What a cut by place alone counts beside one by the gain: variance of log speed-up for a whole unit of distance.
@@ -107,7 +107,7 @@ def most_claims(costs_s: Collection[float], time_s: float) -> int:
     """As many as can be brought to an end in ``time_s``, where comparisons take ``costs_s``."""
     if not costs_s:
         return 0
-    return min(int(max((1.0 - _LAUNCH_SHARE) * time_s, 0.0) / (_COMPARISONS * median(costs_s))), _MOST_CLAIMS)
+    return min(int(max((1.0 - _LAUNCH_SHARE) * time_s, 0.0) / (COMPARISONS * median(costs_s))), _MOST_CLAIMS)
 
 
 def cut_in_two(claim: Claim) -> tuple[Claim, Claim] | None:

@@ -22,14 +22,16 @@ from colltune.core.medians import broken_choices, medians_of
 from colltune.core.proven import Decision, Verdict, refused
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import REDUCTIONS, Scenario
-from colltune.core.space import Space
+from colltune.core.space import Space, weight_of
 from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.core.switchback import Standing
 from colltune.core.units import format_count
 from colltune.deploy.live_selector import by_selector_alone
-from colltune.distill.decide import Decided, decide
+from colltune.distill.decide import ClaimCosts, Decided, decide
 from colltune.distill.reproducible import distill_reproducible
 from colltune.measure.watch import PATIENT_SHARE, Watch
+from colltune.prove.audit.audit import EFFORT as PROOF_EFFORT
+from colltune.prove.audit.claims import COMPARISONS
 from colltune.prove.in_run.in_application import said_of, without_slower
 from colltune.prove.proof import Before, Judged, Proof, workplace
 from colltune.prove.proposed import judge_one_launch, provisional
@@ -119,11 +121,14 @@ def tune(
 def _decided(
     bench: Bench, options: TuneOptions, spaces: Mapping[str, Space], measured: CampaignResult
 ) -> dict[str, Decided]:
-    samples = measured.outcome.samples
-    return {
-        name: decide(measured.models[name], space, samples, bench.baseline, options.threshold, bench.shared)
-        for name, space in spaces.items()
-    }
+    samples, models = measured.outcome.samples, measured.models
+    overhead = options.effort.overhead(samples)
+    costs = ClaimCosts(
+        max(measured.plan.proven_by_s - bench.now_s(), 0.0),
+        lambda default_s, gain: COMPARISONS * overhead * PROOF_EFFORT.comparison_cost_s(default_s, gain),
+        lambda scenario: weight_of(scenario, bench.nodes, bench.ppn),
+    )
+    return decide(models, spaces, samples, bench.baseline, options.threshold, bench.shared, costs)
 
 
 def _decisions(

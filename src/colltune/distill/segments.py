@@ -1,0 +1,165 @@
+"""Few wide segments: over which sizes and shapes one choice is made, all of a collective together.
+
+Every claim costs time of the proof, so what is maximised is what the choices gain less a price for each claim. Over the
+sizes the optimum is exact, by a shortest path whose states are the choices (Bellman 1958); shapes that decide alike
+form boxes of nodes x ranks per node, and of all ways to divide boxes by straight cuts the best is taken, exactly too.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.scenario import Scenario
+
+Floats = NDArray[np.float64]
+# Of the luck of being the best of many, the part in what is compared with the default, which is not of these.
+_OF_DEFAULT = 0.5
+# First and last count of nodes, first and last of ranks per node, by their places.
+_Box = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True)
+class Segments:
+    """``worth``: what each choice but the default gains in a scenario, by the weight of that; below 0 it loses there.
+
+    A choice that is missing is not to be made there: within its segment the default stands. Of those, the
+    ``excluded`` break its rule, which costs ``price`` as a claim does. ``price``: of one more claim, by size in bytes,
+    and ``luck``: by nodes and ranks per node, what the choice of a shape seems to gain and does not, being the best of
+    many; of several shapes it is partly made up for.
+    """
+
+    worth: Mapping[Scenario, Mapping[Choice, float]]
+    excluded: Mapping[Scenario, Collection[Choice]]
+    price: Mapping[int, float]
+    luck: Mapping[tuple[int, int], float]
+
+    def decide(self) -> dict[Scenario, Choice]:
+        """The choice for each scenario; the default where no claim is worth its price."""
+        decided: dict[Scenario, Choice] = dict.fromkeys(self.worth, DEFAULT)
+        at = {(s.nodes, s.ppn, s.size_bytes): s for s in self.worth}
+        for n0, n1, p0, p1 in self._boxes():
+            boxes = np.array([[n0, n1, p0, p1]])
+            path = self._path(self._gains(boxes)[:, 0], float(self._luck(boxes)[0]))
+            for size, choice in zip(self._sizes, path, strict=True):
+                for nodes in self._nodes[n0 : n1 + 1]:
+                    for ppn in self._ppns[p0 : p1 + 1]:
+                        scenario = at.get((nodes, ppn, size))
+                        if scenario is not None and choice in self.worth[scenario]:
+                            decided[scenario] = choice
+        return decided
+
+    @cached_property
+    def _nodes(self) -> list[int]:
+        return sorted({s.nodes for s in self.worth})
+
+    @cached_property
+    def _ppns(self) -> list[int]:
+        return sorted({s.ppn for s in self.worth})
+
+    @cached_property
+    def _sizes(self) -> list[int]:
+        return sorted({s.size_bytes for s in self.worth})
+
+    @cached_property
+    def _choices(self) -> list[Choice]:
+        return sorted({choice for some in self.worth.values() for choice in some})
+
+    @cached_property
+    def _prices(self) -> Floats:
+        return np.array([self.price[size] for size in self._sizes])
+
+    @cached_property
+    def _sums(self) -> Floats:
+        """(nodes + 1, ppns + 1, sizes, choices): what each choice is worth on all shapes before these."""
+        lists = (self._nodes, self._ppns, self._sizes)
+        nodes, ppns, sizes = ({value: place for place, value in enumerate(some)} for some in lists)
+        column = {choice: place for place, choice in enumerate(self._choices)}
+        table = np.zeros((len(nodes) + 1, len(ppns) + 1, len(sizes), len(column)))
+        for scenario, some in self.worth.items():
+            row = table[nodes[scenario.nodes] + 1, ppns[scenario.ppn] + 1, sizes[scenario.size_bytes]]
+            for choice, value in some.items():
+                row[column[choice]] = value
+            for choice in column.keys() & set(self.excluded.get(scenario, ())):
+                row[column[choice]] = -self.price[scenario.size_bytes]
+        return np.asarray(table.cumsum(axis=0).cumsum(axis=1))
+
+    def _gains(self, boxes: NDArray[np.int_]) -> Floats:
+        """(sizes, boxes, choices)"""
+        n0, n1, p0, p1 = boxes.T
+        sums = self._sums
+        found = sums[n1 + 1, p1 + 1] - sums[n0, p1 + 1] - sums[n1 + 1, p0] + sums[n0, p0]
+        return np.asarray(found.transpose(1, 0, 2))
+
+    def _luck(self, boxes: NDArray[np.int_]) -> Floats:
+        """(boxes,)"""
+        squares = np.zeros((len(self._nodes) + 1, len(self._ppns) + 1))
+        for (nodes, ppn), luck in self.luck.items():
+            squares[self._nodes.index(nodes) + 1, self._ppns.index(ppn) + 1] = luck**2
+        sums = squares.cumsum(axis=0).cumsum(axis=1)
+        n0, n1, p0, p1 = boxes.T
+        found = sums[n1 + 1, p1 + 1] - sums[n0, p1 + 1] - sums[n1 + 1, p0] + sums[n0, p0]
+        return np.asarray(np.sqrt(np.maximum(found, 0.0)))
+
+    def _boxes(self) -> Iterator[_Box]:
+        """Those of the best division of all shapes."""
+        if not self._choices:
+            return
+        places = [
+            [(low, high) for low in range(len(some)) for high in range(low, len(some))]
+            for some in (self._nodes, self._ppns)
+        ]
+        boxes = np.array([(*nodes, *ppns) for nodes in places[0] for ppns in places[1]])
+        boxes = boxes[np.argsort((boxes[:, 1] - boxes[:, 0] + 1) * (boxes[:, 3] - boxes[:, 2] + 1), kind="stable")]
+        value = np.zeros((len(self._nodes),) * 2 + (len(self._ppns),) * 2)
+        value[tuple(boxes.T)] = self._values(self._gains(boxes), self._luck(boxes))
+        cuts: dict[_Box, tuple[_Box, _Box]] = {}
+        for n0, n1, p0, p1 in boxes.tolist():
+            by_nodes = value[n0, n0:n1, p0, p1] + value[n0 + 1 : n1 + 1, n1, p0, p1]
+            by_ppn = value[n0, n1, p0, p0:p1] + value[n0, n1, p0 + 1 : p1 + 1, p1]
+            best = np.concatenate([by_nodes, by_ppn])
+            # What gains nothing more stays whole.
+            if len(best) and best.max() > value[n0, n1, p0, p1] + 1e-9:
+                value[n0, n1, p0, p1], place = best.max(), int(best.argmax())
+                if (cut := n0 + place) < n1:
+                    cuts[n0, n1, p0, p1] = (n0, cut, p0, p1), (cut + 1, n1, p0, p1)
+                else:
+                    cut = p0 + place - (n1 - n0)
+                    cuts[n0, n1, p0, p1] = (n0, n1, p0, cut), (n0, n1, cut + 1, p1)
+        ahead = [(0, len(self._nodes) - 1, 0, len(self._ppns) - 1)]
+        while ahead:
+            box = ahead.pop()
+            if box in cuts:
+                ahead += cuts[box]
+            else:
+                yield box
+
+    def _values(self, gains: Floats, luck: Floats) -> Floats:
+        """(boxes,): what the best path through the sizes of each is worth."""
+        quiet, value = np.zeros(gains.shape[1]), np.full(gains.shape[1:], -np.inf)
+        for gain, price in zip(gains, self._prices, strict=True):
+            top = value.max(axis=1)
+            start = np.maximum(quiet - _OF_DEFAULT * luck, top - luck) - price
+            quiet, value = np.maximum(quiet, top), np.maximum(value, start[:, None]) + gain
+        return np.asarray(np.maximum(quiet, value.max(axis=1)))
+
+    def _path(self, gains: Floats, luck: float) -> list[Choice]:
+        """The choice at each size on the best path; ``gains`` (sizes, choices)."""
+        quiet, value = 0.0, np.full(gains.shape[1], -np.inf)
+        steps: list[tuple[NDArray[np.bool_], int, int]] = []  # which begin a claim, after which state; before quiet
+        for gain, price in zip(gains, self._prices, strict=True):
+            best = int(value.argmax())
+            top = float(value[best])
+            after = best if top - luck > quiet - _OF_DEFAULT * luck else -1
+            start = max(quiet - _OF_DEFAULT * luck, top - luck) - price
+            steps.append((start > value, after, best if top > quiet else -1))
+            quiet, value = max(quiet, top), np.maximum(value, start) + gain
+        state = int(value.argmax()) if value.max() > quiet else -1
+        path: list[Choice] = []
+        for begins, after, before_quiet in reversed(steps):
+            path.append(self._choices[state] if state >= 0 else DEFAULT)
+            state = before_quiet if state < 0 else after if begins[state] else state
+        return path[::-1]

@@ -1,0 +1,86 @@
+"""Few wide segments: the optimum over sizes, shapes that join, and what breaks a rule."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.sample import Sample, Status
+from colltune.core.scenario import Scenario
+from colltune.core.space import Space
+from colltune.distill.decide import ClaimCosts, decide
+from colltune.distill.segments import Segments
+from colltune.search.models import MeasuredModel
+
+RING, TREE = Choice("ring"), Choice("tree")
+SIZES = (8, 16, 32, 64, 128)
+
+
+def at(size: int, nodes: int = 4) -> Scenario:
+    return Scenario("bcast", nodes, 1, size)
+
+
+def worth_of(path: Sequence[Choice], gains: Sequence[dict[Choice, float]], price: float, luck: float) -> float:
+    """A choice in place of another has to make up for twice the luck of one in place of the default."""
+    begun = [before for one, before in zip(path, (DEFAULT, *path), strict=False) if one not in (DEFAULT, before)]
+    costs = sum(price + (0.5 * luck if before == DEFAULT else luck) for before in begun)
+    return sum(gain.get(one, 0.0) for one, gain in zip(path, gains, strict=True)) - costs
+
+
+@given(
+    st.lists(st.tuples(*[st.floats(-1.0, 1.0)] * 2), min_size=5, max_size=5), st.floats(0.0, 1.0), st.floats(0.0, 1.0)
+)
+def test_over_the_sizes_no_other_choices_are_worth_more(
+    drawn: list[tuple[float, float]], price: float, luck: float
+) -> None:
+    gains = [dict(zip((RING, TREE), one, strict=True)) for one in drawn]
+    worth = dict(zip(map(at, SIZES), gains, strict=True))
+    found = Segments(worth, {}, dict.fromkeys(SIZES, price), {(4, 1): luck}).decide()
+    best = max(worth_of(path, gains, price, luck) for path in product((DEFAULT, RING, TREE), repeat=5))
+    assert worth_of([found[at(size)] for size in SIZES], gains, price, luck) == pytest.approx(best)
+
+
+def test_shapes_join_unless_what_each_has_of_its_own_pays_for_another_claim() -> None:
+    gains = {2: {RING: 0.3, TREE: 0.2}, 4: {RING: 0.2, TREE: 0.3}}
+    worth = {at(size, nodes): some for nodes, some in gains.items() for size in SIZES}
+
+    def choices(price: float) -> list[set[Choice]]:
+        found = Segments(worth, {}, dict.fromkeys(SIZES, price), {}).decide()
+        return [{found[at(size, nodes)] for size in SIZES} for nodes in (2, 4)]
+
+    assert choices(0.1) == [{RING}, {TREE}]
+    assert choices(0.6) in ([{RING}, {RING}], [{TREE}, {TREE}])
+    assert choices(9.9) == [{DEFAULT}, {DEFAULT}]
+
+
+def test_what_is_excluded_keeps_the_default_and_breaks_no_wide_segment() -> None:
+    worth = {at(size): {RING: 0.3} if size != 32 else {} for size in SIZES}
+    found = Segments(worth, {at(32): [RING]}, dict.fromkeys(SIZES, 0.2), {}).decide()
+    assert [found[at(size)] for size in SIZES] == [RING, RING, DEFAULT, RING, RING]
+
+
+@pytest.mark.parametrize(("claim_s", "expected"), [(0.0, {RING, TREE}), (2.0, {RING})])
+def test_a_claim_has_to_gain_what_its_time_in_the_proof_brings_to_the_others(
+    claim_s: float, expected: set[Choice]
+) -> None:
+    """The tree gains a third more at the last two sizes only."""
+    times = {at(size): (8.0, 5.0, 4.0 if size > 32 else 7.0) for size in SIZES}
+    samples = [
+        Sample(scenario, choice, Status.OK, (time_s,))
+        for scenario, some in times.items()
+        for choice, time_s in zip((DEFAULT, RING, TREE), some, strict=True)
+    ]
+    medians = {(one.scenario, one.choice): one.times_s[0] for one in samples}
+    space = Space("bcast", tuple(times), lambda _scenario: (DEFAULT, RING, TREE))
+    costs = ClaimCosts(10.0, lambda _default_s, _gain: claim_s)
+    found = decide(
+        {"bcast": MeasuredModel(medians)}, {"bcast": space}, samples, lambda _one: DEFAULT, 1.03, costs=costs
+    )["bcast"]
+    assert set(found.choices.values()) == expected
+    assert found.gains[at(8)] == pytest.approx(math.log(8.0 / 5.0))
