@@ -19,12 +19,12 @@ import time
 from pathlib import Path
 from statistics import median
 
-from bench_cluster import namespace_cluster, on_first_node
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.learn.decision import DecisionLearner
 from colltune.measure.contract import Effort
 from colltune.search.campaign import WHOLE, Campaign
 from colltune.store.journal import Journal
+from on_cluster import namespace_cluster, on_first_node
 
 COLLECTIVES = ("bcast", "allreduce")
 ON_NAMESPACES = (*COLLECTIVES, "alltoall", "allgather")

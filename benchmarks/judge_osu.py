@@ -2,12 +2,14 @@
 
     python benchmarks/judge_osu.py TUNED --osu DIR [--launches 14] [--node-counts 2 ...] [--sizes 64 ...] [--hostfile F]
 
-Runs where the job would start (bench_cluster.py runs it on the first node of its cluster). Each launch of a program
+Runs where the job would start (bench_own.py runs it on the first node of its cluster). Each launch of a program
 covers one shape and all sizes; for each shape the two kinds follow each other in random order, so that both meet the
 same state of the machine. OSU times each rank's own call, with a barrier after it, and prints the mean over ranks.
 Writes a row for each point to --out after every launch, and at the end prints the figures as JSON: ``osu_geomean``
 (default over tuned) with its 99% interval, ``osu_slower`` (points that are slower beyond an interval that holds for all
 points at once), and ``osu_slower_alone`` (the same by each point's own 99% interval: 1 in 100 equal points by chance).
+``osu_ruled``: points with a rule. With --record each launch's times are kept there, a line of JSON for each, and those
+that are there are not measured again.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import astuple
 from pathlib import Path
 
@@ -47,6 +50,7 @@ def judge(arguments: argparse.Namespace) -> list[Comparison]:
     order = random.Random(arguments.seed)
     shapes = [(nodes, tuning.environment.ppn) for nodes in arguments.node_counts]
     until_s = time.monotonic() + 60.0 * arguments.minutes
+    known = recorded(arguments.record)
 
     def choice(scenario: Scenario) -> Choice:
         return tuning.rule_sets[scenario.collective].evaluate(scenario)
@@ -58,8 +62,12 @@ def judge(arguments: argparse.Namespace) -> list[Comparison]:
             for nodes, ppn in shapes:
                 series = [Scenario(name, nodes, ppn, size) for size in arguments.sizes]
                 for kind in order.sample(sorted(kinds), 2):
-                    measured = programs.medians(bench.command, kinds[kind], bench.process_environment, series)
-                    for scenario, time_s in measured.items():
+                    key = f"{launch} {kind} {name} {nodes} {ppn}"
+                    if key not in known or len(known[key]) != len(series):
+                        measured = programs.medians(bench.command, kinds[kind], bench.process_environment, series)
+                        known[key] = [measured[scenario] for scenario in series]
+                        record(arguments.record, key, known[key])
+                    for scenario, time_s in zip(series, known[key], strict=True):
                         times[kind][scenario].append(time_s)
         print(f"launch {launch + 1} of {arguments.launches}", file=sys.stderr, flush=True)
         both = {s: (times["default"][s], times["tuned"][s]) for s in sorted(times["default"])}
@@ -70,6 +78,21 @@ def judge(arguments: argparse.Namespace) -> list[Comparison]:
     return found
 
 
+def recorded(path: Path | None) -> dict[str, list[float]]:
+    """Seconds by size, by launch, kind and shape; a line that was cut off is left out."""
+    found: dict[str, list[float]] = {}
+    for line in path.read_text().splitlines() if path is not None and path.exists() else ():
+        with suppress(json.JSONDecodeError):
+            found |= json.loads(line)
+    return found
+
+
+def record(path: Path | None, key: str, times_s: Sequence[float]) -> None:
+    if path is not None:
+        with path.open("a") as file:
+            file.write(json.dumps({key: times_s}) + "\n")
+
+
 def alone(one: Comparison) -> Comparison:
     """With the interval of this point by itself."""
     return compare(one.scenario, one.choice, one.a_launches_s, one.b_launches_s)
@@ -78,6 +101,7 @@ def alone(one: Comparison) -> Comparison:
 def figures(found: Sequence[Comparison]) -> dict[str, float | int]:
     launches = max((len(one.a_launches_s) for one in found), default=0)
     made: dict[str, float | int] = {"osu_points": len(found), "osu_launches": launches}
+    made["osu_ruled"] = sum(one.choice != DEFAULT for one in found)
     groups = {"": found, "_ruled": [one for one in found if one.choice != DEFAULT]}
     groups |= {f"_{name}": [one for one in found if one.scenario.collective == name] for name in names_of(found)}
     for label, points in groups.items():
@@ -125,6 +149,7 @@ def main() -> None:
     parser.add_argument("--hostfile", type=Path)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("bench/osu.csv"))
+    parser.add_argument("--record", type=Path, help="of other sizes and launches a file of its own")
     arguments = parser.parse_args()
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     print(json.dumps(figures(judge(arguments))))
