@@ -14,6 +14,7 @@ from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.core.interval import Interval
 from colltune.core.switchback import BlockPair, BlockTimes, Cell, Experiment
+from colltune.judge import wording
 from colltune.session.application.measure_run import parse_risk, parse_share
 from colltune.session.application_gain import gain_of
 from colltune.session.gain_text import gain_line, gain_page, run_text, whole_run_text
@@ -232,13 +233,26 @@ def test_what_may_be_either_is_no_figure(count: int, spread: float) -> None:
     line, page = gain_line(gain), "\n".join(gain_page(gain))
     assert line.startswith("this run took 20 s; it does not tell whether it would have taken longer without the tuning")
     assert "about" not in line
-    assert ("95% interval" in line) == (all(map(math.isfinite, (gain.saved_s.low, gain.saved_s.high))))
+    assert ("95% interval" in line) == gain.faster.is_telling
     assert "not sure" in page
     said = run_text(2, gain, "nothing is left to try")
     assert said == "run 2: the rules in force do not surely save time yet; nothing is left to try"
     unbounded = replace(gain, saved_s=Interval(gain.saved_s.estimate))
     whole = whole_run_text(unbounded, "app", [])
-    assert whole.startswith("with the rules app is neither surely faster nor surely slower: too little was measured")
+    assert whole.startswith(
+        "with the rules app is neither surely faster nor surely slower: the 95% interval of 8 runs holds"
+    )
+    assert wording.text(unbounded.faster) == "not known"
+
+
+@pytest.mark.parametrize(("low", "high", "is_printed"), [(-1e9, 1e9, False), (-1e9, 0.1, True), (-2.0, 2.0, True)])
+def test_a_bound_at_which_a_run_takes_no_time_is_none(low: float, high: float, is_printed: bool) -> None:
+    """Seconds saved that are more than the run has say 0.00 to 100.00 times as fast."""
+    gain = replace(gain_of(experiment(pairs(3, 40, 1.1, 0.02)), CHOICES), saved_s=Interval(0.05, low, high))
+    said = whole_run_text(gain, "app", [])
+    assert ("times as fast" in said) == is_printed, said
+    assert "0.00" not in said
+    assert "100.00" not in said
 
 
 def test_a_run_that_only_tries_says_nothing_of_the_tuning() -> None:

@@ -85,7 +85,7 @@ def test_points_of_which_some_have_more_launches_are_all_judged() -> None:
 
 def test_one_launch_of_each_kind_tells_nothing() -> None:
     found = compare_all({(SCENARIO, RING): ([1.0], [9.0])})
-    assert (found[0].speedup.is_bounded, found[0].verdict) == (False, SpeedVerdict.OPEN)
+    assert (found[0].speedup.is_telling, found[0].verdict) == (False, SpeedVerdict.OPEN)
 
 
 Factors = Callable[[random.Random, int], list[float]]

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import geometric_mean
 
+_VAGUE = 2.0  # set by hand
+
 
 class SpeedVerdict(StrEnum):
     """What measurements say of a speed-up, from the best to the worst. Whoever compares uses the first four.
@@ -53,17 +55,16 @@ class Interval:
         return Interval(by(self.estimate), *(end if math.isinf(end) else by(end) for end in (self.low, self.high)))
 
     @property
-    def is_bounded(self) -> bool:
-        """Whether it has any bound."""
-        return self._has_low or self.high < math.inf
-
-    @property
-    def _has_low(self) -> bool:
-        return self.low not in (-math.inf, 0.0)
+    def is_telling(self) -> bool:
+        """Of a speed-up: whether it is not half and double at once. Otherwise it is not printed."""
+        return self.low > 1.0 / _VAGUE or self.high < _VAGUE
 
     def bounds_text(self, form: Callable[[float], str] = "{:.2f}".format) -> str:
         """``1.05 to 1.37``, or ``less to 1.37`` where nothing bounds it below."""
-        low, high = form(self.low) if self._has_low else "less", form(self.high) if self.high < math.inf else "more"
+        low, high = (
+            "less" if self.low in (-math.inf, 0.0) else form(self.low),
+            form(self.high) if self.high < math.inf else "more",
+        )
         return f"{low} to {high}"
 
     def excludes(self, value: float) -> bool:

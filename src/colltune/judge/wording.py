@@ -13,12 +13,12 @@ def cells(speedup: Interval | None) -> tuple[str, str]:
     """Under ``COLUMNS``; empty where there is none."""
     if speedup is None:
         return "", ""
-    return f"{speedup.estimate:.2f}", speedup.bounds_text() if speedup.is_bounded else NOT_KNOWN
+    return f"{speedup.estimate:.2f}", speedup.bounds_text() if speedup.is_telling else NOT_KNOWN
 
 
 def text(speedup: Interval) -> str:
-    """``1.20 (1.05 to 1.37)``; "not known" without any bound."""
-    return f"{speedup.estimate:.2f} ({speedup.bounds_text()})" if speedup.is_bounded else NOT_KNOWN
+    """``1.20 (1.05 to 1.37)``; "not known" where it may be half and double."""
+    return f"{speedup.estimate:.2f} ({speedup.bounds_text()})" if speedup.is_telling else NOT_KNOWN
 
 
 def at_least(speedup: Interval) -> str:
@@ -27,10 +27,10 @@ def at_least(speedup: Interval) -> str:
 
 
 def sentence(name: str, speedup: Interval, how: str) -> str:
-    """``how``: of what kind its bounds are. A speed-up that may be anything is not said."""
+    """``how``: of what kind its bounds are. A speed-up that may be half and double is not said."""
     neither = "neither surely faster nor surely slower"
-    if not speedup.is_bounded:
-        return f"{name} is {neither}: too little was measured for a {how}"
+    if not speedup.is_telling:
+        return f"{name} is {neither}: the {how} holds half and double"
     word = "slower" if speedup.high < 1.0 else "faster" if speedup.low > 1.0 else neither
     return f"{name} is {word}: {speedup.estimate:.2f} times as fast ({speedup.bounds_text()}, {how})"
 

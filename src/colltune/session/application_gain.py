@@ -27,7 +27,8 @@ from colltune.store.applications import ApplicationRun
 # The chance that any interval of a run misses on one side; both sides together are 5%.
 _MISS = 0.025
 # An upper bound of a logarithm beyond this says nothing.
-_WIDEST = math.log(100.0)
+_MOST = 100.0
+_WIDEST = math.log(_MOST)
 _COUNTED = ("communicators", "off", "tuned_calls", "default_calls")
 _OF_THE_CELL = ("collective", "size_least", "size_most", "ranks", "nodes", *_COUNTED)
 
@@ -102,12 +103,16 @@ class ApplicationGain:
 
     @property
     def faster(self) -> Interval:
-        """The time of the run without the tuning over that with it, neither with the experiment; at most 100."""
+        """The time of the run without the tuning over that with it, neither with the experiment.
+
+        A bound at which either time is none is no bound.
+        """
         ran_s, by_default = self.elapsed_s - self.agree_s, sum(one.default_calls for one in self.cells)
         lost = by_default / max(sum(one.tuned_calls for one in self.cells), 1)  # by these, of what the others saved
-        return self.saved_s.scaled(
-            lambda saved_s: min(max(ran_s + saved_s, 0.0) / max(ran_s - lost * saved_s, 1e-9), 100.0)
+        ratio = self.saved_s.scaled(
+            lambda saved_s: min(max(ran_s + saved_s, 0.0) / max(ran_s - lost * saved_s, 1e-9), _MOST)
         )
+        return ratio if ratio.high < _MOST else replace(ratio, high=math.inf)
 
     @property
     def is_sure(self) -> bool:

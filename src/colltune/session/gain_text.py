@@ -30,8 +30,8 @@ def gain_line(gain: ApplicationGain) -> str:
         text += f"without the tuning it would have taken about {_time(untuned.estimate)}{interval}"
         text += f"; its calls by default {'cost' if cost_s >= 0.0 else 'saved'} about {format_duration(abs(cost_s))}"
     else:
-        bounded = math.isfinite(untuned.low) and math.isfinite(untuned.high)
-        text += f"it does not tell whether it would have taken longer without the tuning{interval if bounded else ''}"
+        interval = interval if gain.faster.is_telling else ""
+        text += f"it does not tell whether it would have taken longer without the tuning{interval}"
     return text + (f". In the calls alone the tuning {saved}" if (saved := _saved_text(gain.saved_in_calls_s)) else "")
 
 

@@ -10,6 +10,7 @@ from colltune.core.errors import InputError
 from colltune.core.interval import Interval, SpeedVerdict
 from colltune.core.switchback import Standing
 from colltune.core.units import format_count
+from colltune.judge import wording
 from colltune.judge.evidence import ALPHA, FEWEST_LAUNCHES, interval_of, pooled_scale
 from colltune.mpi.detect import ask_flux, find_mpi
 from colltune.mpi.job import find_job
@@ -107,12 +108,11 @@ def _obstacles(jobs: int, faster: Interval, found: Sequence[Standing]) -> list[s
         reported = "no job has" if jobs == 0 else f"{format_count(jobs, 'job')} {'has' if jobs == 1 else 'have'}"
         return [f"{reported} reported measurements of it, and it takes {FEWEST_LAUNCHES} at least"]
     slower = [one for one in found if one.verdict is SpeedVerdict.SLOWER]
-    told = [f"{one.place}: {one.choice} is slower in applications ({one.faster.estimate:.2f} times)" for one in slower]
+    told = [f"{one.place}: {one.choice} is slower in applications: {wording.text(one.faster)}" for one in slower]
     if faster.low < 1.0 / SLOWER:
-        low = "no bound" if math.isinf(faster.low) else f"at least {faster.low:.2f}"
         told.append(
-            f"its calls are {faster.estimate:.2f} times as fast as by default ({low}) in {format_count(jobs, 'job')}:"
-            " not enough to exclude that it is slower"
+            f"the speed-up of its calls over the default in {format_count(jobs, 'job')} is {wording.text(faster)}: not"
+            " enough to exclude that it is slower"
         )
     return told
 

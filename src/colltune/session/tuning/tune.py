@@ -29,6 +29,7 @@ from colltune.core.units import format_count
 from colltune.deploy.live_selector import by_selector_alone
 from colltune.distill.decide import ClaimCosts, Decided, decide
 from colltune.distill.reproducible import distill_reproducible
+from colltune.judge import wording
 from colltune.measure.watch import PATIENT_SHARE, Watch
 from colltune.prove.audit.audit import EFFORT as PROOF_EFFORT
 from colltune.prove.audit.claims import COMPARISONS
@@ -166,11 +167,12 @@ def _said_texts(said: Iterable[Standing], collectives: Collection[str]) -> Itera
         if one.verdict is SpeedVerdict.SLOWER:
             yield (
                 f"{one.place}: {one.choice} is not proposed again, for it was slower in the application"
-                f" ({one.faster.estimate:.2f} times as fast)"
+                f": speed-up {wording.text(one.faster)}"
             )
         elif one.verdict is SpeedVerdict.FASTER:
             yield (
-                f"{one.place}: {one.choice} was {one.faster_in_calls.estimate:.2f} times as fast in the application;"
+                f"{one.place}: {one.choice} was faster in the application: speed-up of the calls"
+                f" {wording.text(one.faster_in_calls)};"
                 f" {format_count(len({date for date, _ in one.launches}), 'run')} of it count as evidence"
             )
 
