@@ -129,7 +129,7 @@ def test_the_summary_of_verify_says_what_its_ratio_is_and_whether_the_mean_is_si
     assert found.nowhere_slower
     show(found, "")
     text = " ".join(capsys.readouterr().out.split())
-    assert "ratio: the median of default over tuned of all pairs of launches." in text
+    assert "speed-up: the median of default over tuned of all pairs of launches." in text
     assert "geometric mean over 1 point: 1.000 (99% interval" in text
     assert "so it is not significant" in text
     faster = {key: ([2.0 * one for one in both[0]], both[1]) for key, both in sides.items()}
