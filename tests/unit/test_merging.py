@@ -14,6 +14,7 @@ from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.space import Space
 from colltune.core.summary import Summary
+from colltune.distill.overlay import Layers
 from colltune.search.reuse import begin_journal
 from colltune.session.tuning.merging import Held, hold, keep_apart
 from colltune.store.earlier import measurements, tuned_sizes
@@ -62,10 +63,10 @@ def test_a_directory_of_another_environment_is_refused(
 
 
 def test_another_shape_and_an_older_file_are_held(tmp_path: Path) -> None:
-    assert hold(tmp_path, HERE, silent, gated=True).rule_sets() == {}
+    assert hold(tmp_path, HERE, silent, gated=True).layers == Layers()
     save_tuning(tmp_path, tuning_of())
     held = hold(tmp_path, replace(HERE, nodes=4, ppn=8), silent, gated=True)
-    assert held.rule_sets() == tuning_of().rule_sets
+    assert held.layers.proven.file == tuning_of().rule_sets
     assert held.jobs == ((1, 2),)
 
 
@@ -75,11 +76,11 @@ def test_the_live_rules_of_before_are_held_as_rules(tmp_path: Path) -> None:
     waiting = replace(Provisional.of(tuning_of()), live=later)
     save_tuning(tmp_path, tuning_of(live=live, provisional=waiting))
     held = hold(tmp_path, HERE, silent, gated=True)
-    assert held.live() == live
-    assert held.live(provisional=True) == later
+    assert held.layers.proven.live == live
+    assert held.layers.provisional.live == later
     # A release that did not keep them: what the file says was proven as well.
     save_tuning(tmp_path, tuning_of())
-    assert hold(tmp_path, HERE, silent, gated=True).live() == tuning_of().rule_sets
+    assert hold(tmp_path, HERE, silent, gated=True).layers.proven.live == tuning_of().rule_sets
 
 
 def test_unproven_rules_do_not_mix_with_proven_ones(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ size of the one and a size of the other a choice stands only where both make it.
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from colltune.core.choice import DEFAULT, Choice
@@ -84,6 +84,26 @@ class Overlay:
             yield at(following) - 1, _GOES if both else edge(one) if one in self.settled else edge(following)
         yield at(greatest), _GOES if greatest in self.settled else DEFAULT
         yield 2 * at(greatest) - 1, edge(greatest)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Rules by collective: those of the library's file, for every shape, and those of the live selector."""
+
+    file: Mapping[str, RuleSet] = field(default_factory=dict)
+    live: Mapping[str, RuleSet] = field(default_factory=dict)
+
+    def over(self, older: "Layer", overlay: Overlay) -> "Layer":
+        """These rules laid over ``older`` ones."""
+        return Layer(overlay.rule_sets(older.file, self.file), overlay.rule_sets(older.live, self.live))
+
+
+@dataclass(frozen=True)
+class Layers:
+    """What is ``proven``, and what is in force where provisional decisions are added to that."""
+
+    proven: Layer = Layer()
+    provisional: Layer = Layer()
 
 
 def _stays(before: Choice, mask: Choice) -> Choice:

@@ -15,7 +15,7 @@ from colltune.core.space import Space
 from colltune.core.summary import Summary
 from colltune.deploy.live_selector import proven_live, with_live
 from colltune.distill.decide import unproven_rules
-from colltune.distill.overlay import Overlay
+from colltune.distill.overlay import Layer, Layers, Overlay
 from colltune.emit.live_rules import live_basis
 from colltune.prove.proposed import proven_rules
 from colltune.prove.replay.on_workbench import departing
@@ -44,16 +44,22 @@ class Decisions:
     held: Held
     gated: bool
 
-    def proven(self, gate: Sequence[Decision]) -> dict[str, RuleSet]:
-        """All proven rules: the decisions that ``gate`` kept, over those that were proven before."""
-        return self._overlay(gate).rule_sets(self.held.rule_sets(), self._newer(gate, _KEPT))
+    def proven(self, decisions: Sequence[Decision]) -> dict[str, RuleSet]:
+        """The rules of the file: the proven decisions over those that were proven before."""
+        return self._overlay(decisions).rule_sets(self.held.layers.proven.file, self._newer(decisions).file)
 
-    def live(self, gate: Sequence[Decision]) -> dict[str, RuleSet]:
-        """The same for the live selector, for which a comparison by control variables is enough."""
-        if not self.gated:
-            return self._newer(gate, _KEPT)
-        found = proven_live(gate)
-        return self._overlay(gate).rule_sets(self.held.live(), self._newer_live(found, _KEPT))
+    def layers(self, decisions: Sequence[Decision], *, cut_off: bool = False) -> Layers:
+        """All rules that ``decisions`` come to, over the earlier ones.
+
+        After a job that was ended (``cut_off``) nothing new is proven, and the rest is provisional. Else earlier
+        provisional decisions that this campaign did not measure stay so.
+        """
+        held, newer, overlay = self.held.layers, self._newer(decisions, cut_off), self._overlay(decisions, cut_off)
+        later = newer.over(held.provisional, overlay)
+        if not cut_off:
+            return Layers(newer.over(held.proven, overlay), later)
+        default = {name: RuleSet.always(name, rules.basis) for name, rules in newer.file.items()}
+        return Layers(replace(held.proven, file={**default, **held.proven.file}), later)
 
     def tuning(self, rule_sets: Mapping[str, RuleSet]) -> Tuning:
         """The tuning with ``rule_sets``, as far as the files of this MPI can express them."""
@@ -66,42 +72,34 @@ class Decisions:
     def jobs(self) -> tuple[tuple[int, int], ...]:
         return tuple(sorted({*self.held.jobs, (self.bench.nodes, self.bench.ppn)}))
 
-    def handed_over(self, gate: Sequence[Decision], replayed: Tuning, unsafe: Collection[str]) -> Tuning:
-        """The final tuning: ``replayed``, which passed the conformance check, with live and provisional rules.
+    def handed_over(self, layers: Layers, replayed: Tuning | None = None, unsafe: Collection[str] = ()) -> Tuning:
+        """The final tuning, with live and provisional rules.
 
-        ``unsafe``: collectives that failed the replay, and keep the default. Earlier provisional decisions that this
-        campaign did not measure stay provisional.
+        ``replayed``: what passed the conformance check; None where that was cut off. ``unsafe``: collectives that
+        failed it, and keep the default.
         """
-        rules = self._without(self.proven(gate), unsafe)
-        live = {name: some for name, some in self.live(gate).items() if name not in unsafe}
-        tuning = self._with_live(replace(replayed, by_shape=_unless_same(rules, replayed.rule_sets)), live)
-        if self.held.tuning is None or self.held.tuning.provisional is None:
+        rules, live = _without(layers.proven.file, unsafe), layers.proven.live
+        tuning = self.tuning(rules) if replayed is None else replayed
+        tuning = replace(tuning, by_shape=_unless_same(rules, tuning.rule_sets))
+        tuning = self._with_live(tuning, {name: some for name, some in live.items() if name not in unsafe})
+        waiting = self.held.tuning is not None and self.held.tuning.provisional is not None
+        if replayed is not None and not waiting:
             return tuning
-        overlay = self._overlay(gate)
-        later = overlay.rule_sets(self.held.rule_sets(provisional=True), self._newer(gate, _KEPT))
-        later_live = overlay.rule_sets(self.held.live(provisional=True), self._newer_live(gate, _KEPT))
-        return self._with_provisional(tuning, self._without(later, unsafe), later_live)
+        later = self._with_live(self.tuning(_without(layers.provisional.file, unsafe)), layers.provisional.live)
+        same = later.rule_sets == tuning.rule_sets and later.files == tuning.files
+        if same or not departing(later.rule_sets) | departing(layers.provisional.live):
+            return tuning
+        return replace(tuning, provisional=Provisional.of(later))
 
-    def put_off(self, gate: Sequence[Decision]) -> Tuning:
-        """The tuning of a job that was ended: earlier proven rules, and as provisional the new ones."""
-        newer, newer_live = self._newer(gate, _NOT_REFUSED), self._newer_live(gate, _NOT_REFUSED)
-        default = {name: RuleSet.always(name, rules.basis) for name, rules in newer.items()}
-        tuning = self._with_live(self.tuning({**default, **self.held.rule_sets()}), self.held.live())
-        overlay = self._seen(gate)
-        later = overlay.rule_sets(self.held.rule_sets(provisional=True), newer)
-        later_live = overlay.rule_sets(self.held.live(provisional=True), newer_live)
-        return self._with_provisional(tuning, later, later_live)
-
-    def summary(self, newer: Summary, gate: Sequence[Decision], unsafe: Collection[str], *, cut_off: bool) -> Summary:
+    def summary(
+        self, newer: Summary, decisions: Sequence[Decision], unsafe: Collection[str], *, cut_off: bool
+    ) -> Summary:
         """The figures of the campaign, ``newer``, with the earlier decisions that stay."""
-        overlay = Overlay((), ()) if cut_off else self._overlay(gate)
-        of_later = self._seen(gate) if cut_off else overlay
-        rules, later = self._newer(gate, _KEPT), self._newer(gate, _NOT_REFUSED if cut_off else _KEPT)
+        overlay, rules = self._overlay(decisions, cut_off), self._newer(decisions, cut_off).file
 
         def stays(held: Decision) -> bool:
-            if held.verdict is Verdict.PROVISIONAL:
-                return of_later.stays(held.scenario, held.choice, later)
-            return overlay.stays(held.scenario, held.choice, rules)
+            untouched = cut_off and held.verdict is not Verdict.PROVISIONAL
+            return untouched or overlay.stays(held.scenario, held.choice, rules)
 
         merged = self.held.decisions(newer.decisions, stays, dict.fromkeys(unsafe, WRONG_UNDER_FILE))
         return self.held.summary(replace(newer, decisions=merged), () if cut_off else self.spaces.keys())
@@ -111,33 +109,32 @@ class Decisions:
         """The collectives in which one algorithm serves all sizes, now or before: their earlier rules cannot stay."""
         return {*self.fixed, *self.held.reproducible}
 
-    def _seen(self, gate: Sequence[Decision]) -> Overlay:
-        """What replaces earlier rules after a job that was ended: its provisional decisions only."""
-        seen = [result.scenario for result in gate if result.verdict in _NOT_REFUSED]
-        return Overlay([result.scenario for result in gate], seen, self._whole)
+    def _overlay(self, decisions: Sequence[Decision], cut_off: bool = False) -> Overlay:
+        """What replaces earlier rules: the scenarios of the campaign, and those of them with a final verdict.
 
-    def _overlay(self, gate: Sequence[Decision]) -> Overlay:
-        """What replaces earlier rules: the scenarios of the campaign, and those of them with a final verdict."""
+        After a job that was ended: its provisional decisions only.
+        """
+        judged = {one.scenario for one in decisions}
+        if cut_off:
+            return Overlay(judged, [one.scenario for one in decisions if one.verdict in _NOT_REFUSED], self._whole)
         looked_at = {scenario for choices in self.choices.values() for scenario in choices}
         measured = {sample.scenario for sample in self.samples if sample.status is Status.OK}
-        judged = {r.scenario for r in gate if r.verdict in (Verdict.KEPT, Verdict.REFUSED)}
-        unjudged = {r.scenario for r in gate} - judged
-        return Overlay(looked_at, (looked_at & (measured | judged)) - unjudged, self._whole)
+        final = {one.scenario for one in decisions if one.verdict in (Verdict.KEPT, Verdict.REFUSED)}
+        return Overlay(looked_at, (looked_at & (measured | final)) - (judged - final), self._whole)
 
-    def _newer(self, gate: Sequence[Decision], accepted: Collection[Verdict]) -> dict[str, RuleSet]:
-        """Rules of the campaign alone: of the decisions with an ``accepted`` verdict, or of all without a test."""
-        if self.gated:
-            found = proven_rules(self.bench, self.spaces, self.choices, gate, accepted=accepted)
-        else:
-            spaces = {name: self.spaces[name] for name in self.choices}
-            found = unproven_rules(self.bench.catalogue, spaces, self.models, self.samples)
-        return found | dict(self.fixed)
-
-    def _newer_live(self, gate: Sequence[Decision], accepted: Collection[Verdict]) -> dict[str, RuleSet]:
+    def _newer(self, decisions: Sequence[Decision], cut_off: bool = False) -> Layer:
+        """Rules of the campaign alone: of its proven decisions, after a job that was ended of those that are not
+        refused, and without a proof of all. For the live selector a comparison by control variables is enough.
+        """
         if not self.gated:
-            return self._newer(gate, accepted)
-        basis_of = partial(live_basis, self.bench.catalogue)
-        return proven_rules(self.bench, self.spaces, self.choices, gate, basis_of, accepted) | dict(self.fixed)
+            spaces = {name: self.spaces[name] for name in self.choices}
+            rules = unproven_rules(self.bench.catalogue, spaces, self.models, self.samples) | dict(self.fixed)
+            return Layer(rules, rules)
+        accepted, basis_of = _NOT_REFUSED if cut_off else _KEPT, partial(live_basis, self.bench.catalogue)
+        file = proven_rules(self.bench, self.spaces, self.choices, decisions, accepted=accepted)
+        by_selector = decisions if cut_off else proven_live(decisions)
+        live = proven_rules(self.bench, self.spaces, self.choices, by_selector, basis_of, accepted)
+        return Layer(file | dict(self.fixed), live | dict(self.fixed))
 
     def _with_live(self, tuning: Tuning, rule_sets: Mapping[str, RuleSet]) -> Tuning:
         """Adds the live selector's rules, where there is a library that can load the selector."""
@@ -145,18 +142,9 @@ class Decisions:
             return tuning
         return with_live(self.bench.library, tuning, rule_sets)
 
-    def _with_provisional(
-        self, tuning: Tuning, rule_sets: Mapping[str, RuleSet], live: Mapping[str, RuleSet]
-    ) -> Tuning:
-        later = self._with_live(self.tuning(rule_sets), live)
-        same = later.rule_sets == tuning.rule_sets and later.files == tuning.files
-        if same or not departing(later.rule_sets) | departing(live):
-            return tuning
-        return replace(tuning, provisional=Provisional.of(later))
 
-    @staticmethod
-    def _without(rule_sets: Mapping[str, RuleSet], unsafe: Collection[str]) -> dict[str, RuleSet]:
-        return {n: RuleSet.always(n, rules.basis) if n in unsafe else rules for n, rules in rule_sets.items()}
+def _without(rule_sets: Mapping[str, RuleSet], unsafe: Collection[str]) -> dict[str, RuleSet]:
+    return {n: RuleSet.always(n, rules.basis) if n in unsafe else rules for n, rules in rule_sets.items()}
 
 
 def _unless_same(rule_sets: Mapping[str, RuleSet], said: Mapping[str, RuleSet]) -> Mapping[str, RuleSet] | None:

@@ -6,15 +6,16 @@ campaign does not look at stays as it was.
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from colltune.core.errors import InputError
 from colltune.core.proven import Decision, Verdict, refused
-from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import NONBLOCKING, blocking_form
 from colltune.core.space import Space
 from colltune.core.summary import Summary
+from colltune.distill.overlay import Layer, Layers
 from colltune.emit.mpich.nonblocking import NB, runs_nb
 from colltune.store.earlier import measured_in
 from colltune.store.tuning import MANIFEST, Tuning, load_tuning
@@ -38,19 +39,13 @@ class Held:
     def reproducible(self) -> tuple[str, ...]:
         return self.tuning.summary.reproducible if self.tuning is not None else ()
 
-    def rule_sets(self, *, provisional: bool = False) -> Mapping[str, RuleSet]:
-        """What is proven, for every shape; with ``provisional`` also what is not."""
+    @cached_property
+    def layers(self) -> Layers:
+        """Its rules; of a release that did not keep those of the selector, these are those of the file."""
         if self.tuning is None:
-            return {}
-        held = self.tuning.with_provisional() if provisional else self.tuning
-        return held.by_shape or held.rule_sets
-
-    def live(self, *, provisional: bool = False) -> Mapping[str, RuleSet]:
-        """The same for the live selector; of a release that did not keep its rules, those of the file."""
-        if self.tuning is None:
-            return {}
-        held = self.tuning.with_provisional() if provisional else self.tuning
-        return held.live if held.live is not None else self.rule_sets(provisional=provisional)
+            return Layers()
+        both = [(one.by_shape or one.rule_sets, one.live) for one in (self.tuning, self.tuning.with_provisional())]
+        return Layers(*(Layer(rules, rules if live is None else live) for rules, live in both))
 
     def decisions(self, newer: Sequence[Decision], stays: Stays, unsafe: Mapping[str, str]) -> tuple[Decision, ...]:
         """All decisions that hold: those of before that stay, and ``newer``.
@@ -112,7 +107,7 @@ def keep_apart(spaces: Mapping[str, Space], held: Held) -> dict[str, Space]:
 
     Raises InputError where the directory holds such a choice, which the rules to come would change behind it.
     """
-    found, rules = dict(spaces), held.rule_sets(provisional=True)
+    found, rules = dict(spaces), held.layers.provisional.file
     for name in NONBLOCKING:
         blocking = blocking_form(name)
         ruled = name in spaces or (name in rules and rules[name].departs)

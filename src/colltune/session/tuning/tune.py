@@ -28,6 +28,7 @@ from colltune.core.switchback import Standing
 from colltune.core.units import format_count
 from colltune.deploy.live_selector import by_selector_alone
 from colltune.distill.decide import ClaimCosts, Decided, decide
+from colltune.distill.overlay import Layers
 from colltune.distill.reproducible import distill_reproducible
 from colltune.judge import wording
 from colltune.measure.watch import PATIENT_SHARE, Watch
@@ -99,9 +100,10 @@ def tune(
             "no proof was asked for (--gate off): nothing was measured twice, and rules may be slower than the default"
         )
     expected_s = measured.plan.replay_s
-    replayed = None if stop.made else _replayed(decisions, judged.gate, out, before, expected_s, listener, stop)
+    layers = decisions.layers(judged.gate)
+    replayed = None if stop.made else _replayed(decisions, layers, out, before, expected_s, listener, stop)
     why = "the job was ended" if stop.made else "the check did not end in its time"
-    gate, tuning, unsafe = _concluded(decisions, judged.gate, replayed, why)
+    gate, tuning, unsafe = _concluded(decisions, judged.gate, layers, replayed, why)
     outcome = replace(measured.outcome, interrupted=stop.made)
     fixed = sorted(decisions.fixed.keys() & departing(tuning.rule_sets)) if replayed is not None else []
     summary = replace(
@@ -231,7 +233,7 @@ def _judged(proof: Proof, decided: Mapping[str, Decided], decisions: Decisions) 
 
 def _replayed(
     decisions: Decisions,
-    gate: Sequence[Decision],
+    layers: Layers,
     out: Path,
     before: Before,
     expected_s: float,
@@ -243,15 +245,14 @@ def _replayed(
     ``expected_s``: what the replay is expected to take. None where it was cut off: then nobody knows. Where no library
     loads the files there is nothing to replay.
     """
-    proven = decisions.proven(gate)
-    tuning = decisions.tuning(proven)
+    tuning = decisions.tuning(layers.proven.file)
     if (library := decisions.bench.library) is None:
         return tuning, set()
-    if before.is_in_force(proven):
+    if before.is_in_force(layers.proven.file):
         listener.note("the files are those that an earlier job of this shape compared and checked")
         return tuning, set()
     departed = departing(tuning.rule_sets)
-    live = {name: rules for name, rules in decisions.live(gate).items() if not _in_file(library, name)}
+    live = {name: rules for name, rules in layers.proven.live.items() if not _in_file(library, name)}
     if departed:
         listener.stage("replaying every collective under the new file")
     try:
@@ -272,7 +273,11 @@ def _replayed(
 
 
 def _concluded(
-    decisions: Decisions, gate: Sequence[Decision], replayed: tuple[Tuning, set[str]] | None, why: str
+    decisions: Decisions,
+    gate: Sequence[Decision],
+    layers: Layers,
+    replayed: tuple[Tuning, set[str]] | None,
+    why: str,
 ) -> tuple[Sequence[Decision], Tuning, set[str]]:
     """The last verdicts, the tuning by them, and the collectives that the replay found wrong; None: was cut off, and
     ``why``.
@@ -281,9 +286,9 @@ def _concluded(
         unloaded = decisions.bench.library is None
         untested = "the tuning was not finished" if unloaded else "the results under the files were not checked"
         gate = provisional(gate, untested, why)
-        return gate, decisions.put_off(gate), set()
+        return gate, decisions.handed_over(decisions.layers(gate, cut_off=True)), set()
     tuning, unsafe = replayed
-    return refused(gate, dict.fromkeys(unsafe, WRONG_UNDER_FILE)), decisions.handed_over(gate, tuning, unsafe), unsafe
+    return refused(gate, dict.fromkeys(unsafe, WRONG_UNDER_FILE)), decisions.handed_over(layers, tuning, unsafe), unsafe
 
 
 def _require_selector(bench: Bench, collectives: Iterable[str]) -> None:
