@@ -8,6 +8,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from hypothesis import HealthCheck
 
 from colltune.core import disturbance
 from colltune.core.errors import InputError
@@ -22,8 +23,9 @@ sys.dont_write_bytecode = False
 # For what was asked to end to be gone.
 _PATIENCE_S = 60.0
 # No test depends on how fast time passes.
-hypothesis.settings.register_profile("any machine", deadline=None, max_examples=50)
-hypothesis.settings.register_profile("many", deadline=None, max_examples=1000)
+PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.filter_too_much]}
+hypothesis.settings.register_profile("any machine", max_examples=30, **PATIENT)
+hypothesis.settings.register_profile("many", max_examples=1000, **PATIENT)
 hypothesis.settings.load_profile("any machine")
 pytest.register_assert_rewrite("bench_laws", "journal_laws", "packer_laws", "source_laws")
 

@@ -188,7 +188,7 @@ def test_a_session_of_good_and_broken_requests_is_clean_under_sanitizers(talk: T
     assert by_place[1] == "no-control-variable:NO_SUCH"
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 @given(data=st.data())
 def test_garbage_is_refused_line_by_line(talk: Talk, sanitized_agent: Path, data: st.DataObject) -> None:
     alphabet = st.characters(blacklist_characters="\n\0", blacklist_categories=("Cs",))
@@ -335,7 +335,7 @@ WORDS = st.sampled_from(
 NOISE = st.text(st.sampled_from("=,-09 aKNOW_"), max_size=30)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(lines=st.lists(st.lists(WORDS | NOISE, max_size=12).map(" ".join), min_size=30, max_size=120))
 def test_the_reader_of_requests_survives_any_line(reader: Path, lines: list[str]) -> None:
     run = read(reader, lines)
@@ -347,7 +347,7 @@ def test_more_times_than_can_be_counted_are_refused(reader: Path) -> None:
     assert read(reader, [many, many.replace("most=100000", "most=1000")])[0].startswith("no so many choices")
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(data=st.data())
 def test_what_is_written_is_what_is_read(reader: Path, data: st.DataObject) -> None:
     number = st.integers(0, 2**31 - 1)

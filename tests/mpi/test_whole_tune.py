@@ -1,4 +1,4 @@
-"""A tuning from its first measurement to a job that runs under its files, on four nodes with two ranks each."""
+"""A tuning from its first measurement to a job that runs under its files, on two nodes with two ranks each."""
 
 import os
 import subprocess
@@ -16,27 +16,27 @@ from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
 
 pytestmark = [pytest.mark.mpi, pytest.mark.skipif(why_not() is not None, reason=why_not() or "")]
-NODES, PPN = 4, 2
+NODES, PPN = 2, 2
 
 
 @pytest.fixture(scope="module")
-def four_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NamespaceCluster]:
+def two_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NamespaceCluster]:
     with namespace_cluster(tmp_path_factory.mktemp("nodes"), NODES) as cluster:
         yield cluster
 
 
 @pytest.mark.parametrize("library", ["mpi", "openmpi"])
 def test_a_job_runs_under_what_was_tuned_on_its_nodes(
-    request: pytest.FixtureRequest, library: str, four_nodes: NamespaceCluster, tmp_path: Path
+    request: pytest.FixtureRequest, library: str, two_nodes: NamespaceCluster, tmp_path: Path
 ) -> None:
     mpi: Installation = request.getfixturevalue(library)
-    site = Site.open(four_nodes, mpi, tmp_path / "site", PPN)
-    job = ["--mpiexec", str(mpi.mpiexec), "--hostfile", str(four_nodes.host_file(PPN))]
+    site = Site.open(two_nodes, mpi, tmp_path / "site", PPN)
+    job = ["--mpiexec", str(mpi.mpiexec), "--hostfile", str(two_nodes.host_file(PPN))]
     sizes = ["--min-size", "4KiB", "--max-size", "8KiB"]
     # A busy machine spends a short budget before it measures.
-    for budget_s in (15, 45, 135):
+    for budget_s in (10, 45, 135):
         out = tmp_path / f"tuned{budget_s}"
-        done = _colltune(four_nodes, "tune", "allreduce", *sizes, "--budget", f"{budget_s}s", *job, "--out", str(out))
+        done = _colltune(two_nodes, "tune", "allreduce", *sizes, "--budget", f"{budget_s}s", *job, "--out", str(out))
         assert done.returncode == 0, done.stdout + done.stderr
         samples = read_journal(out / JOURNAL).samples
         if len({sample.choice for sample in samples}) > 1:

@@ -1,7 +1,7 @@
 """The laws of decision tables: what they say is what the rules say, and operations act call by call."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rule_sets import CHOICES, rule_sets
 
@@ -20,10 +20,8 @@ regions = st.tuples(spans, spans, spans).map(lambda three: Region(*three))
 steps = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 2))).map(
     lambda pairs: Steps.of([*sorted(pairs, key=lambda pair: pair[0]), (None, 0)])
 )
-laws = settings(max_examples=60, deadline=None)
 
 
-@laws
 @given(rule_sets())
 def test_a_table_decides_as_its_rules(rule_set: RuleSet) -> None:
     table = DecisionTable.of(rule_set)
@@ -31,13 +29,11 @@ def test_a_table_decides_as_its_rules(rule_set: RuleSet) -> None:
         assert table.at(*call) == next(rule.choice for rule in rule_set.rules if rule.matches(*call))
 
 
-@laws
 @given(tables)
 def test_from_a_table_to_rules_and_back(table: DecisionTable) -> None:
     assert DecisionTable.of(table.rule_set()) == table
 
 
-@laws
 @given(tables)
 def test_the_regions_of_a_walk_hold_each_call_once(table: DecisionTable) -> None:
     walked = list(table.walk())
@@ -46,7 +42,6 @@ def test_the_regions_of_a_walk_hold_each_call_once(table: DecisionTable) -> None
         assert hits == [table.at(ppn, ranks, size)]
 
 
-@laws
 @given(tables, tables)
 def test_operations_of_two_tables_act_call_by_call(one: DecisionTable, other: DecisionTable) -> None:
     for call in CALLS:
@@ -54,19 +49,16 @@ def test_operations_of_two_tables_act_call_by_call(one: DecisionTable, other: De
         assert one.merge(other).at(*call) == (b if a == DEFAULT else a)
 
 
-@laws
 @given(tables)
 def test_what_is_merged_with_itself_stays(one: DecisionTable) -> None:
     assert one.merge(one) == one
 
 
-@laws
 @given(tables, tables, tables)
 def test_merging_does_not_depend_on_the_grouping(one: DecisionTable, two: DecisionTable, three: DecisionTable) -> None:
     assert one.merge(two).merge(three) == one.merge(two.merge(three))
 
 
-@laws
 @given(tables, regions)
 def test_a_restricted_table_is_the_default_outside(table: DecisionTable, region: Region) -> None:
     restricted = table.restrict(region)
@@ -75,7 +67,6 @@ def test_a_restricted_table_is_the_default_outside(table: DecisionTable, region:
         assert restricted.at(ppn, ranks, size) == (table.at(ppn, ranks, size) if inside else DEFAULT)
 
 
-@laws
 @given(tables, st.sampled_from(CHOICES))
 def test_mapping_replaces_choices_and_nothing_else(table: DecisionTable, new: Choice) -> None:
     mapped = table.map(lambda choice: DEFAULT if choice == new else choice)
@@ -85,7 +76,6 @@ def test_mapping_replaces_choices_and_nothing_else(table: DecisionTable, new: Ch
         assert mapped.at(*call) == (DEFAULT if table.at(*call) == new else table.at(*call))
 
 
-@laws
 @given(steps, steps)
 def test_steps_combine_number_by_number(one: Steps[int], other: Steps[int]) -> None:
     combined = one.combine(other, lambda a, b: (a, b))
@@ -93,7 +83,6 @@ def test_steps_combine_number_by_number(one: Steps[int], other: Steps[int]) -> N
         assert combined.at(number) == (one.at(number), other.at(number))
 
 
-@laws
 @given(steps, st.integers(0, 9))
 def test_the_spans_of_steps_follow_one_another(some: Steps[int], least: int) -> None:
     following = least
@@ -104,7 +93,6 @@ def test_the_spans_of_steps_follow_one_another(some: Steps[int], least: int) -> 
     assert span.high is None
 
 
-@laws
 @given(rule_sets())
 def test_a_shape_has_its_own_decisions_and_all_others_the_rest(rule_set: RuleSet) -> None:
     ring, tree = Choice("ring"), Choice("tree")

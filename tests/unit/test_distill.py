@@ -6,7 +6,7 @@ from math import log
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from colltune.core.choice import DEFAULT, Choice
@@ -89,7 +89,6 @@ spaces = st.builds(
 
 
 @given(spaces, st.integers(0, 9), st.sampled_from(SizeBasis), st.floats(0.2, 1.0))
-@settings(max_examples=120, deadline=None)
 def test_rules_are_total_minimal_and_say_what_the_selection_says(space, seed, basis, share):
     every = times(space, seed)
     random = np.random.default_rng(seed)
@@ -110,7 +109,6 @@ def test_rules_are_total_minimal_and_say_what_the_selection_says(space, seed, ba
 
 
 @given(spaces, st.integers(0, 9), st.sampled_from([SizeBasis.MESSAGE, SizeBasis.TOTAL]))
-@settings(max_examples=80, deadline=None)
 def test_no_rule_reaches_a_scenario_where_its_choice_is_not_legal(space, seed, basis):
     rules = distill(TableModel(), space, times(space, seed), basis)
     element = 4
@@ -123,7 +121,6 @@ def test_no_rule_reaches_a_scenario_where_its_choice_is_not_legal(space, seed, b
 
 
 @given(spaces, st.integers(0, 9))
-@settings(max_examples=60, deadline=None)
 def test_with_everything_measured_the_medians_decide(space, seed):
     measured = times(space, seed)
     rules = distill(TableModel(seed=1), space, measured, SizeBasis.MESSAGE)

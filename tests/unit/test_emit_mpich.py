@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from mpich_trees import default_trees
 
@@ -83,7 +83,6 @@ def calls(draw: st.DrawFn, collective: str) -> Call:
     )
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.data(), st.sampled_from(VERSIONS), st.sampled_from(TUNABLE), st.integers(0, 10**6))
 def test_any_call_gets_the_chosen_algorithm_or_where_that_cannot_run_the_default(
     data: st.DataObject, version: str, collective: str, seed: int
@@ -186,7 +185,6 @@ def check_operators(tree: Tree, version: tuple[int, int], collective: str) -> No
 LEADING = ("allreduce", "barrier", "bcast", "reduce")
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.sampled_from(VERSIONS[1:]), st.sampled_from(LEADING), st.integers(0, 10**6))
 @example("4.1.3", "allreduce", 14)
 def test_what_runs_below_a_composition_is_what_was_chosen(version: str, collective: str, seed: int) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -89,7 +89,6 @@ def test_a_log_is_read_as_the_program_printed_it(name: str, printed: str) -> Non
     assert {s.size_bytes: times[0] * 1e6 for (s, _), times in found.items()} == pytest.approx(TIMES_US)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.permutations(["srun -l", "CRLF", "colours", "indented by a tab", "a byte order mark"]), st.integers(0, 5))
 def test_disguises_may_be_worn_together(order: list[str], count: int) -> None:
     text = OSU
@@ -252,7 +251,6 @@ def test_what_no_library_reads_is_not_linted(tmp_path: Path) -> None:
         lint_selection([tmp_path / "a.gz"], {}, mpi_version="5.0.11")
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.one_of(st.binary(max_size=300), st.text(max_size=300).map(str.encode)))
 def test_any_bytes_are_something(data: bytes) -> None:
     assert recognise(data).what

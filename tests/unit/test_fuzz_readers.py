@@ -57,7 +57,7 @@ def test_the_files_to_begin_from_are_read(name: str) -> None:
 
 @pytest.mark.parametrize("name", READERS)
 def test_a_reader_takes_any_file(name: str) -> None:
-    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @settings(max_examples=60, suppress_health_check=list(HealthCheck), database=None)
     @given(st.randoms(use_true_random=False))
     def check(random: Random) -> None:
         one(READERS[name], random)

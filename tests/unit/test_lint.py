@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from mpich_trees import default_trees
 from test_emit_mpich import calls, meets
@@ -49,7 +49,7 @@ def test_complete_trees_are_clean(version: str) -> None:
         assert [format_check(check) for check in lint(format_tree(tree), version)] == []
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25)
 @given(st.sampled_from(VERSIONS), st.sets(st.sampled_from(TUNABLE), min_size=1, max_size=3), st.integers(0, 10**6))
 def test_what_colltune_writes_is_clean(version: str, collectives: set[str], seed: int) -> None:
     catalogue = load("mpich", version)
@@ -267,7 +267,6 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(JSON, st.sampled_from(VERSIONS))
 def test_any_json_is_taken(value: Any, version: str) -> None:
     for check in lint(json.dumps(value).encode(), version):
@@ -353,7 +352,6 @@ def legal(call: Call) -> bool:
     return (call.commutative or not call.builtin_op) and not (call.comm_type == "inter" and call.in_place)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(st.data(), st.sampled_from(VERSIONS), st.sampled_from(sorted(OPERATORS)))
 def test_where_lint_finds_no_error_every_call_reaches_an_algorithm_that_can_serve_it(
     data: st.DataObject, version: str, collective: str

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from test_emit_mpich import calls
 from test_lint import (
@@ -43,7 +43,6 @@ def test_every_fault_is_mended(version: str, collective: str, intra: Tree, expec
     assert [format_check(check) for check in lint(fixed, version)] == []
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(st.data(), st.sampled_from(VERSIONS), st.sampled_from(sorted(OPERATORS)))
 def test_in_the_copy_every_call_reaches_an_algorithm_that_can_serve_it(
     data: st.DataObject, version: str, collective: str

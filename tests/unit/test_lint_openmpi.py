@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -34,7 +34,6 @@ def rules(number: int, *communicators: str) -> str:
     return "\n".join(["1", str(number), str(len(communicators)), *communicators]) + "\n"
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.sampled_from(["4.1.4", "4.1.8", "5.0.11"]),
     st.sets(st.sampled_from(COLLECTIVES), min_size=1, max_size=3),
@@ -120,7 +119,6 @@ def test_old_releases_take_the_version_for_a_number() -> None:
     assert lint(text.replace("2\n", "2" * 5000 + "\n", 1), "5.0.7") == []
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=60))
 def test_any_numbers_are_read_or_refused_as_by_the_strict_reader(numbers: list[int]) -> None:
     """What colltune's own reader takes, lint takes too; and a file that is mended is clean."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from colltune.core.choice import DEFAULT, Choice
@@ -192,7 +192,6 @@ def changed(line: str, at: int, text: str) -> str:
 MUTATED = st.builds(changed, st.sampled_from(SAID), st.integers(0, 120), st.text(max_size=3))
 
 
-@settings(max_examples=150, deadline=None)
 @given(lines=st.lists(LINE | MUTATED, max_size=12), again=st.lists(LINE | MUTATED, max_size=12))
 def test_any_words_give_samples_or_an_error_of_ours(lines: list[str], again: list[str]) -> None:
     try:

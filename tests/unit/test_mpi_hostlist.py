@@ -3,7 +3,7 @@
 from itertools import chain
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from colltune.core.errors import ColltuneError, InputError
@@ -62,13 +62,11 @@ runs = st.builds(
 )
 
 
-@settings(max_examples=150)
 @given(st.lists(names.map(lambda name: [name]) | runs, min_size=1, max_size=5).map(lambda lists: list(chain(*lists))))
 def test_expanding_what_was_compressed_gives_the_same_hosts(hosts: list[str]) -> None:
     assert expand_hostlist(compress_hostlist(hosts)) == hosts
 
 
-@settings(max_examples=400)
 @given(st.text("n1290[]-,. ", max_size=30) | st.text(max_size=20))
 def test_any_text_is_a_list_or_a_clear_error(text: str) -> None:
     try:

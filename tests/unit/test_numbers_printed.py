@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
 
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -133,7 +133,6 @@ def _agree_in_bounds(text: str) -> None:
 
 
 @given(tunings())
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 def test_what_is_printed_of_a_tuning_agrees(found: Findings) -> None:
     texts = list(_printed(found))
     for text in texts:
@@ -154,7 +153,6 @@ def test_what_is_printed_of_a_tuning_agrees(found: Findings) -> None:
 
 
 @given(tunings())
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 def test_what_is_said_to_be_sorted_by_gain_is(found: Findings) -> None:
     rows = _decision_rows(found)
     speedups = [float(row["speedup"].rstrip("x")) for row in rows]
@@ -192,7 +190,6 @@ def runs(draw: st.DrawFn) -> Experiment:
 
 
 @given(runs())
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 def test_what_is_printed_of_a_run_agrees(run: Experiment) -> None:
     gain = gain_of(run, CHOICES)
     assume(gain.cells)
@@ -230,7 +227,6 @@ def verifications(draw: st.DrawFn) -> Verification:
 
 
 @given(verifications())
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 def test_what_is_printed_of_a_comparison_agrees(found: Verification) -> None:
     out = io.StringIO()
     with redirect_stdout(out):

@@ -66,7 +66,6 @@ def test_other_ranks_per_node_are_refused() -> None:
         EMITTER.emit([by_ppn((3, FLAT), (None, PACKED))])
 
 
-@settings(max_examples=60)
 @given(st.integers(0, 10**6), st.sampled_from(COLLECTIVES))
 def test_what_is_left_is_what_it_was_or_the_default(seed: int, collective: str) -> None:
     entry = CATALOGUE.collective(collective)

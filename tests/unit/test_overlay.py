@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from colltune.core.choice import DEFAULT, Choice
@@ -85,7 +85,6 @@ _SCENARIOS = st.builds(
 _DECIDED = st.dictionaries(_SCENARIOS, _CHOICES, min_size=1, max_size=20)
 
 
-@settings(deadline=None, max_examples=200)
 @given(older=_DECIDED, newer=_DECIDED, basis=st.sampled_from((SizeBasis.MESSAGE, SizeBasis.TOTAL)), data=st.data())
 def test_every_scenario_that_was_looked_at_is_as_it_was_found_last(
     older: dict[Scenario, Choice], newer: dict[Scenario, Choice], basis: SizeBasis, data: st.DataObject

@@ -142,7 +142,7 @@ def test_a_file_that_is_no_model_is_refused(model: TimesModel, tmp_path: Path) -
         load_model(tmp_path / "missing.npz")
 
 
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 @given(st.integers(0, 2**31 - 1))
 def test_arrays_say_what_scikit_learn_says(seed: int) -> None:
     from sklearn.ensemble import ExtraTreesRegressor

@@ -1,6 +1,6 @@
 """Decisions as regions: each holds exactly the calls that it should."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from rule_sets import rule_sets
 
 from colltune.core.choice import DEFAULT, Choice
@@ -38,7 +38,6 @@ def decide(rule_set: RuleSet, ppn: int, ranks: int, size: int) -> Rule:
 CALLS = [(ppn, ranks, size) for ppn in range(1, 5) for ranks in range(max(2, ppn), 7) for size in range(8)]
 
 
-@settings(max_examples=40, deadline=None)
 @given(rule_sets())
 def test_a_region_holds_exactly_the_calls_that_its_rule_decides(rule_set: RuleSet) -> None:
     regions = {rule: rule_set.region_of(rule) for rule in rule_set.rules}
@@ -47,7 +46,6 @@ def test_a_region_holds_exactly_the_calls_that_its_rule_decides(rule_set: RuleSe
         assert [rule for rule, region in regions.items() if contains(region, *call)] == [deciding]
 
 
-@settings(max_examples=40, deadline=None)
 @given(rule_sets(), rule_sets())
 def test_differences_are_the_calls_that_are_decided_differently(one: RuleSet, other: RuleSet) -> None:
     found = differences(one, other)

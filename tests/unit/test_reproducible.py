@@ -1,7 +1,7 @@
 """Reproducible reductions: one choice per shape for all sizes, and its price."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from colltune.catalog import Need, load
@@ -82,7 +82,6 @@ def test_every_version_has_one_that_is_legal_everywhere(version: str, collective
     assert DEFAULT not in (first, *others)
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.data())
 def test_no_two_sizes_of_a_shape_are_decided_differently(data: st.DataObject) -> None:
     shapes = data.draw(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4)), max_size=5))

@@ -136,7 +136,7 @@ def test_what_is_taken_away_is_forgotten(store: SiteStore) -> None:
     st.lists(st.integers(0, 60), unique=True, min_size=1, max_size=24),
     st.lists(st.sampled_from(["open", "damage", "an older one comes back"]), max_size=24),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_the_index_says_what_the_entries_say_whatever_came_before(added: list[int], between: list[str]) -> None:
     """Entries come in any order while others read, and while the cache is lost, or written over by a slower job."""
     with tempfile.TemporaryDirectory() as place:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -124,7 +124,6 @@ SITES = st.dictionaries(
 )
 
 
-@settings(deadline=None)
 @given(sites=st.lists(SITES, min_size=1, max_size=3))
 def test_no_call_that_a_site_stands_against_departs_and_no_name_leaves(
     sites: list[Stances], tmp_path_factory: pytest.TempPathFactory

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from colltune.core.choice import DEFAULT, Choice
@@ -55,7 +55,6 @@ names = st.text(st.characters(codec="utf-8", exclude_characters="/\x00"), min_si
     ),
     st.tuples(names, names),
 )
-@settings(max_examples=60, deadline=None)
 def test_an_entry_is_read_as_it_was_written(
     measured: list[tuple[int, float]], files: dict[str, bytes], words: tuple[str, str]
 ) -> None:
@@ -70,7 +69,6 @@ def test_an_entry_is_read_as_it_was_written(
 
 
 @given(st.data())
-@settings(max_examples=80, deadline=None)
 def test_no_changed_byte_goes_unseen(data: st.DataObject) -> None:
     written = pack(entry())
     place = data.draw(st.integers(0, len(written) - 1))

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from colltune.core.errors import ColltuneError, EnvironmentMismatchError, InputError
@@ -304,7 +304,6 @@ def test_another_process_may_not_write_at_the_same_time(path: Path) -> None:
     Journal.open(path, ENVIRONMENT).close()
 
 
-@settings(max_examples=300)
 @given(st.data())
 def test_random_damage_is_an_error_or_a_part_of_the_truth(tmp_path_factory: pytest.TempPathFactory, data) -> None:
     path = tmp_path_factory.mktemp("fuzz") / "journal.jsonl"
@@ -321,7 +320,6 @@ def test_random_damage_is_an_error_or_a_part_of_the_truth(tmp_path_factory: pyte
     assert found == samples[: len(found)]
 
 
-@settings(max_examples=200)
 @given(content=st.binary(max_size=200))
 def test_random_bytes_are_an_error(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     path = tmp_path_factory.mktemp("fuzz") / "journal.jsonl"

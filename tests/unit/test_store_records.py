@@ -4,7 +4,7 @@ import json
 import zlib
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from colltune.core.choice import Choice
@@ -53,7 +53,6 @@ records = (
 )
 
 
-@settings(max_examples=300)
 @given(records)
 def test_round_trip(record) -> None:
     line = encode(record)
@@ -91,7 +90,6 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=300)
 @given(samples, st.data())
 def test_a_fitting_checksum_over_nonsense_is_still_an_error(sample: Sample, data) -> None:
     document = json.loads(encode(sample))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from written_summary import read_summary
 
@@ -65,14 +65,12 @@ summaries = st.builds(
 
 
 @given(summaries)
-@settings(deadline=None)
 def test_a_summary_is_read_back_as_it_was_written(summary: Summary) -> None:
     text = json.dumps(write_summary(summary))
     assert read_summary(json.loads(text)) == summary
 
 
 @given(st.lists(st.floats(0.5, 4.0), min_size=8, max_size=20))
-@settings(deadline=None)
 def test_a_bound_is_the_rounded_one_after_reading(ratios: list[float]) -> None:
     held = Decision(Scenario("bcast", 1, 2, 8), Choice("ring"), Verdict.KEPT, tuple(ratios), "")
     (read,) = read_summary(write_summary(Summary(decisions=(held,)))).decisions

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 from test_evaluation import run_of
@@ -137,7 +137,6 @@ def test_the_map_of_a_job_of_many_shapes_goes_on_in_further_tables() -> None:
     assert max(map(len, text.splitlines()[:-1])) <= 60
 
 
-@settings(deadline=None, max_examples=100)
 @given(
     rows=st.lists(st.tuples(st.from_regex(r"[a-z_]{0,20}(\(k=\d{1,6}\))?", fullmatch=True), st.integers()), max_size=5),
     width=st.integers(12, 100),

@@ -1,7 +1,7 @@
 """What the budget covers, and what happens where it is too short."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from colltune.prove.replay.on_workbench import ReplaySlice, short_limit_s
@@ -11,7 +11,6 @@ SECONDS = st.floats(0.01, 1e4)
 
 
 @given(SECONDS, SECONDS, SECONDS, SECONDS, st.booleans())
-@settings(deadline=None)
 def test_the_stages_come_one_after_another_and_fit_the_whole(
     budget_s: float, set_up_s: float, launch_s: float, replay_s: float, proven: bool
 ) -> None:

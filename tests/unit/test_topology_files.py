@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from colltune.core.errors import ColltuneError, InputError
@@ -190,7 +190,6 @@ def test_a_new_system_is_a_few_lines(tmp_path: Path) -> None:
 lines = st.lists(st.sampled_from(["- a", "- a: b", "a:", "  b: c", "  - d", "-", "    - x: y", "      z: w", "[1,2]"]))
 
 
-@settings(max_examples=200)
 @given(lines.map("\n".join) | st.text(max_size=60), st.sampled_from([parse_slurm_yaml, parse_slurm_conf, parse_plain]))
 def test_any_text_is_a_topology_or_a_clear_error(text: str, parse) -> None:
     try:
