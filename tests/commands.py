@@ -1,5 +1,6 @@
-"""Commands and scripts in the process of the tests: what they print and how they end, without the start of a process.
+"""What commands and scripts print and how they end.
 
+``colltune`` and ``script`` are called in the process of the tests, without the start of another one;
 tests/unit/test_terminal.py starts each command once as a user does.
 """
 
@@ -10,13 +11,23 @@ import os
 import runpy
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 from colltune.cli import main
 
 Done = subprocess.CompletedProcess[str]
+# What hangs ends a test after so long; a busy machine may take minutes for what takes a second.
+PATIENCE_S = 300
+
+
+def run_to_end(command: Sequence[str | Path], *, check: bool = False, timeout: float = PATIENCE_S, **more: Any) -> Done:
+    """``command``, with ``more`` for ``subprocess.run``; nothing is typed where ``more`` has no input."""
+    if "input" not in more:
+        more.setdefault("stdin", subprocess.DEVNULL)
+    return subprocess.run(command, capture_output=True, text=True, check=check, timeout=timeout, **more)
 
 
 def colltune(*arguments: str, environ: Mapping[str, str] | None = None) -> Done:
@@ -24,7 +35,7 @@ def colltune(*arguments: str, environ: Mapping[str, str] | None = None) -> Done:
     environ = os.environ if environ is None else environ
     if arguments[:1] == ("run",):  # which becomes the command that it is given
         command = [sys.executable, "-m", "colltune", *arguments]
-        return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False)
+        return run_to_end(command, env=environ)
     return _called(main, ["colltune", *arguments], environ)
 
 

@@ -20,6 +20,7 @@ from colltune.machine.compile import build_library
 from colltune.mpi.installation import Installation
 from colltune.store.earlier import GAIN, HISTORY
 from colltune.store.tuning import Tuning, save_tuning
+from commands import run_to_end
 
 ROOT = Path(__file__).resolve().parents[2]
 # On MPICH a variable of which none of the programs takes any notice.
@@ -123,15 +124,7 @@ class Site:
             "PYTHONPATH": str(ROOT / "src"),
             "OMP_NUM_THREADS": "1",
         }
-        return subprocess.run(
-            self.cluster.inside(*job),
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
+        return run_to_end(self.cluster.inside(*job), env=environment, timeout=timeout_s)
 
     def _slots(self) -> Path:
         path = self.place / "slots"

@@ -15,6 +15,7 @@ from colltune.bench.workbench import Workbench
 from colltune.core.rules import RuleSet
 from colltune.emit.live_rules import LIVE_FILE, LiveEmitter, live_basis
 from colltune.mpi.installation import Installation, Library
+from commands import run_to_end
 
 MODULES = ("profile", "measure", "select", "alltoallv")
 _WAIT_S = 60
@@ -52,10 +53,7 @@ class Guest:
         more += [w for k, v in told.items() for w in (("-x", f"{k}={v}") if self.openmpi else ("-genv", k, v))]
         environment = {**os.environ, **ON_EITHER, "OMPI_MCA_mpi_yield_when_idle": "1"}
         command = [str(self.bench.installation.mpiexec), *more, *arguments]
-        return subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=wait_s, check=False,
-            stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+        return run_to_end(command, env=environment, timeout=wait_s)
 
     def ends_well(self, arguments: Sequence[str], told: dict[str, str], ranks: int) -> str:
         """Standard error of a launch in which all ranks found all bytes right."""

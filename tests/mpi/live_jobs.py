@@ -15,6 +15,7 @@ from colltune.core.rules import RuleSet
 from colltune.emit.live_rules import LIVE_FILE, LiveEmitter
 from colltune.machine.compile import build_library
 from colltune.mpi.installation import Installation
+from commands import run_to_end
 
 NATIVE = Path(__file__).parents[1] / "native"
 ON_EITHER = {**OPENMPI, **QUIET}
@@ -42,10 +43,7 @@ class Live:
             **started.environment,
             **inside,
         }
-        return subprocess.run(
-            started.argv, env=environment, capture_output=True, text=True, timeout=200, check=False,
-            stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+        return run_to_end(started.argv, env=environment)
 
     def emit(self, *rule_sets: RuleSet) -> bytes:
         return LiveEmitter(self.bench.catalogue, self.bench.settings).emit(rule_sets)[LIVE_FILE]
@@ -81,7 +79,7 @@ def program(mpi: Live, source: str) -> str:
 
 def sanitized(mpi: Live) -> Live:
     """The same with the library compiled such that a byte beyond a buffer, or what C leaves undefined, ends the job."""
-    sanitizer = subprocess.run(["cc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
+    sanitizer = run_to_end(["cc", "-print-file-name=libasan.so"], check=True)
     asan = sanitizer.stdout.strip()
     if not Path(asan).is_file():
         pytest.skip("no AddressSanitizer beside the C compiler")

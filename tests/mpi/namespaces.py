@@ -15,6 +15,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from commands import run_to_end
+
 _PATIENCE_S = 100.0
 _REALTIME = Path(__file__).parents[1] / "native" / "realtime.c"
 # How long a rank keeps a core that others wait for, in milliseconds. In turns of 100, the kernel's own setting, a rank
@@ -45,7 +47,7 @@ def why_not() -> str | None:
     if os.geteuid() != 0:
         return "network namespaces need root"
     name = f"ct{os.getpid()}probe"
-    made = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True, check=False)
+    made = run_to_end(["ip", "netns", "add", name])
     if made.returncode != 0:
         return f"no network namespaces here: {made.stderr.strip()}"
     try:
@@ -96,14 +98,7 @@ class NamespaceCluster:
 
     def run(self, *command: str, timeout_s: float = 300.0) -> subprocess.CompletedProcess[str]:
         """Runs ``command`` on the first node."""
-        return subprocess.run(
-            self.inside(*command),
-            capture_output=True,
-            text=True,
-            env={**os.environ, **self.environment},
-            timeout=timeout_s,
-            check=False,
-        )
+        return run_to_end(self.inside(*command), env={**os.environ, **self.environment}, timeout=timeout_s)
 
 
 @contextmanager
@@ -195,7 +190,7 @@ def _namespace(stack: ExitStack, name: str) -> None:
 
 
 def _run(command: str) -> None:
-    subprocess.run(shlex.split(command), capture_output=True, text=True, check=True)
+    run_to_end(shlex.split(command), check=True)
 
 
 def _compiled(source: Path, directory: Path) -> Path:

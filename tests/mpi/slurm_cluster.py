@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from commands import run_to_end
+
 DAEMONS = ("munged", "slurmctld", "slurmd", "salloc", "srun", "sinfo")
 _SYSTEM = "/usr/sbin:/usr/bin:/sbin:/bin"
 _PATIENCE_S = 100.0
@@ -101,7 +103,7 @@ def _free_ports(count: int) -> Sequence[int]:
 
 
 def _states(environment: Mapping[str, str]) -> set[str]:
-    answer = subprocess.run(["sinfo", "-h", "-o", "%T"], env=environment, capture_output=True, text=True, check=False)
+    answer = run_to_end(["sinfo", "-h", "-o", "%T"], env=environment)
     return set(answer.stdout.split()) if answer.returncode == 0 else set()
 
 

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from colltune.core.sample import Status
 from colltune.mpi.installation import Installation
 from colltune.store.journal import read_journal
+from commands import run_to_end
 
 ROOT = Path(__file__).parents[2]
 PATCH = ROOT / "docs" / "how-to" / "gatherv.patch"
@@ -20,7 +20,7 @@ def patched(place: Path) -> None:
     """Copies the package and its C sources to ``place``, and applies the patch there."""
     for name in ("src", "native"):
         shutil.copytree(ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
-    done = subprocess.run(["git", "apply", str(PATCH)], cwd=place, capture_output=True, text=True, check=False)
+    done = run_to_end(["git", "apply", str(PATCH)], cwd=place)
     assert done.returncode == 0, f"{PATCH} no longer fits the code; make it anew\n{done.stderr}"
 
 
@@ -37,10 +37,7 @@ def test_three_files_measure_a_new_collective(mpi: Installation, tmp_path: Path)
     environment |= {"COLLTUNE_CACHE": str(tmp_path / "cache"), "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
     what = ["study", "collect", "gatherv", "--ppn", "3", "--ppn-counts", "3", "--max-size", "64", "--between", "0"]
     command = [sys.executable, "-m", "colltune", *what, "--budget", "30s", "--out", "gatherv.csv"]
-    done = subprocess.run(
-        [*command, "--mpiexec", str(mpi.mpiexec)],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=200, check=False,
-    )  # fmt: skip
+    done = run_to_end([*command, "--mpiexec", str(mpi.mpiexec)], cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stderr
     samples = read_journal(tmp_path / "gatherv.csv.journal.jsonl").samples
     assert {str(sample.choice) for sample in samples} >= {"default", "linear", "nb"}

@@ -26,6 +26,7 @@ from colltune.measure.live import UNREAD_BYTES
 from colltune.measure.request import PointRequest
 from colltune.measure.resolve import Settings
 from colltune.mpi.installation import Installation
+from commands import run_to_end
 
 pytestmark = pytest.mark.mpi
 
@@ -405,15 +406,7 @@ def test_the_largest_request_of_every_catalogue_is_read(reader: Path, library: s
 
 
 def read(reader: Path, lines: Sequence[str]) -> list[str]:
-    run = subprocess.run(
-        [reader],
-        input="".join(f"{line}\n" for line in lines),
-        capture_output=True,
-        text=True,
-        env={**os.environ, **SANITIZER_OPTIONS},
-        timeout=60,
-        check=False,
-    )
+    run = run_to_end([reader], input="".join(f"{line}\n" for line in lines), env={**os.environ, **SANITIZER_OPTIONS})
     assert run.returncode == 0, run.stderr[-3000:]
     said = run.stdout.splitlines()
     assert len(said) == len(lines)

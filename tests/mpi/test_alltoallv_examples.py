@@ -11,6 +11,7 @@ import pytest
 from colltune.alltoallv.lookup_table import FILLS, AlltoallvRule, TableEntry, save_table
 from colltune.alltoallv.setting import Setting
 from colltune.mpi.installation import Installation
+from commands import run_to_end
 
 _ROOT = Path(__file__).parents[2]
 _FLAGS = ("-std=c11", "-O2", "-Wall", "-Wextra", "-Werror")
@@ -35,7 +36,7 @@ class Examples:
         if table is not None:
             job = [sys.executable, "-m", "colltune", "run", "--alltoallv", str(table), "--", *job]
             environment["LD_PRELOAD"] = str(self.says_last)
-        done = subprocess.run(job, env=environment, capture_output=True, text=True, timeout=250, check=False)
+        done = run_to_end(job, env=environment)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout.splitlines()
 

@@ -12,6 +12,7 @@ from test_alltoallv_use import table
 
 from colltune.machine.compile import build_library
 from colltune.mpi.installation import Installation, Library
+from commands import run_to_end
 
 pytestmark = pytest.mark.mpi
 _PROGRAMS = Path(__file__).parents[1] / "native"
@@ -49,15 +50,7 @@ class Kit:
             more = [word for name, value in variables.items() for word in ("-genv", name, value)]
         command = [self.mpiexec, *more, "-n", str(ranks), str(program), *arguments]
         environment = {**os.environ, **_BESIDE}
-        done = subprocess.run(
-            command,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=250,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
+        done = run_to_end(command, env=environment)
         assert done.returncode == 0, done.stdout + done.stderr
         return [line.split() for line in done.stdout.splitlines()]
 

@@ -8,6 +8,7 @@ import pytest
 from jobs import OPENMPI, QUIET
 
 from colltune.mpi.installation import Installation, Library
+from commands import run_to_end
 
 _ROOT = Path(__file__).parents[2]
 _PARTS = [_ROOT / "native" / name for name in ("alltoallv", "common")]
@@ -53,9 +54,7 @@ def run(installation: Installation, program: Path, ranks: int, cases: int, limit
     more = ["--oversubscribe", "--bind-to", "none"] if installation.library is Library.OPENMPI else []
     command = [str(installation.mpiexec), *more, "-n", str(ranks), str(program), str(1000 + ranks), str(cases)]
     environment = {**os.environ, **_ENVIRONMENT[installation.library], **variables}
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=limit_s, check=False, env=environment, stdin=subprocess.DEVNULL
-    )
+    done = run_to_end(command, timeout=limit_s, env=environment)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     assert f"{ranks} ranks, {cases} cases, 0 mismatches" in done.stdout
 

@@ -1,7 +1,6 @@
 """The tuned alltoallv from programs of mpi4py, on the MPI that runs them."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from test_alltoallv_use import table
 
 from colltune.alltoallv.interposed import with_alltoallv
 from colltune.mpi.installation import Installation, Library
+from commands import run_to_end
 
 pytestmark = pytest.mark.mpi
 _PROGRAM = Path(__file__).parents[1] / "native" / "alltoallv_python.py"
@@ -31,7 +31,7 @@ def _ran(installation: Installation, where: Path, *, preloaded: bool = False, na
     }
     if preloaded:
         command, environment = with_alltoallv(command, where, environment)
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=250, check=False)
+    done = run_to_end(command, env=environment)
     return done.stdout + done.stderr
 
 

@@ -11,6 +11,7 @@ from colltune.alltoallv.lookup_table import FILLS, FIRST_CALL, TABLE, AlltoallvR
 from colltune.alltoallv.setting import Setting
 from colltune.core.errors import InputError
 from colltune.mpi.installation import Installation
+from commands import run_to_end
 
 _NATIVE = Path(__file__).parents[1] / "native"
 
@@ -40,7 +41,7 @@ def ran(mpi: Installation, program: Path, where: Path, ranks: int) -> tuple[str,
     command = [str(mpi.mpiexec), "-n", str(ranks), str(program), "300"]
     environment = {**os.environ, "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
     arguments, variables = with_alltoallv(command, where, environment)
-    done = subprocess.run(arguments, env=variables, capture_output=True, text=True, timeout=250, check=False)
+    done = run_to_end(arguments, env=variables)
     assert done.returncode == 0, done.stdout + done.stderr
     words = done.stdout.split()
     return " ".join(words[:2]), [int(word) for word in words[3:]]
@@ -67,7 +68,7 @@ def test_calls_whose_data_have_gaps_are_the_librarys(
     program = compiled(mpi, "alltoallv_gaps.c", tmp_path)
     rules = table(tmp_path / "table.rules", (0, 99999, algorithm, radix))
     arguments, variables = with_alltoallv([str(mpi.mpiexec), "-n", "4", str(program)], rules, dict(os.environ))
-    done = subprocess.run(arguments, env=variables, capture_output=True, text=True, timeout=250, check=False)
+    done = run_to_end(arguments, env=variables)
     # Numbers, a type without gaps, gaps at one rank alone, gaps everywhere in MPI_Alltoallw, numbers again.
     assert done.stdout.split() == ["wrong=0", "tuned", "20", "20", "0", "0", "20"], done.stdout + done.stderr
 
@@ -111,6 +112,6 @@ def test_a_table_of_an_earlier_colltune_is_refused_in_one_line(
     with pytest.raises(InputError, match="not a look-up table of this colltune") as refused:
         with_alltoallv(command, earlier, os.environ)
     assert "colltune tune alltoallv" in str(refused.value.next_step)
-    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=250, check=False)
+    done = run_to_end(command, env=variables)
     assert done.stdout.startswith("wrong=0 alike=1"), done.stderr
     assert done.stderr.count("tune again with this colltune") == 1

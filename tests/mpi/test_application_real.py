@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +26,7 @@ from colltune.session.tuning.check_application import check_with_application
 from colltune.session.tuning.options import Listener, TuneOptions, TuneResult
 from colltune.store.applications import application_runs
 from colltune.store.tuning import Tuning, load_tuning
+from commands import run_to_end
 
 pytestmark = pytest.mark.mpi
 # Under a tuning MPICH is told of a selection file: so the script knows, whatever the machine's speed.
@@ -167,6 +167,6 @@ def test_a_command_that_cannot_run_is_found_before_the_tuning(command: tuple[str
 def test_a_check_needs_a_profile(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-m", "colltune", "tune", "bcast", "--check"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    done = run_to_end(command, env=environment, cwd=tmp_path)
     assert (done.returncode, len(done.stderr.strip().splitlines())) == (2, 1)
     assert "--profile" in done.stderr

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from colltune.mpi.installation import Installation
+from commands import run_to_end
 
 
 def _why_not() -> str:
@@ -19,7 +20,7 @@ def _why_not() -> str:
         return "a bind mount needs root"
     command = ["unshare", "-m", "--propagation", "private", "sh", "-c", "mount -t tmpfs none /mnt"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = run_to_end(command)
     except OSError as error:
         return str(error)
     return done.stderr.strip() if done.returncode else ""
@@ -51,7 +52,7 @@ def inside(mpi: Installation, build: str, program: Path, bound: Path | None) -> 
     code = [sys.executable, "-c", textwrap.dedent(INSIDE), str(mpi.mpiexec), build, str(program)]
     bind = 'mount --bind "$0" "$1" && shift && exec "$@"' if bound is not None else 'shift && exec "$@"'
     command = ["unshare", "-m", "--propagation", "private", "sh", "-c", bind, str(bound), str(mpi.libmpi), *code]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = run_to_end(command, check=True)
     found, said = json.loads(done.stdout)
     return found, said
 

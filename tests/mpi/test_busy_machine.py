@@ -23,6 +23,7 @@ from colltune.measure.contract import Effort
 from colltune.measure.live import LiveSource
 from colltune.mpi.installation import Installation
 from colltune.session.doctor import diagnose
+from commands import run_to_end
 
 pytestmark = pytest.mark.mpi
 POINT = Point(Scenario("bcast", 1, 2, 1024), (DEFAULT,))
@@ -81,13 +82,8 @@ def test_a_launch_that_ends_at_once_is_judged_too(library: Installation) -> None
 @pytest.mark.usefixtures("spinners")
 def test_a_tuning_beside_them_proves_nothing_and_says_why(library: Installation, tmp_path: Path) -> None:
     words = ["tune", "bcast", "--max-size", "64", "--ppn", "2", "--budget", "10s", "--mpiexec", str(library.mpiexec)]
-    done = subprocess.run(
-        [sys.executable, "-m", "colltune", *words, "--out", str(tmp_path / "tuned")],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
+    done = run_to_end(
+        [sys.executable, "-m", "colltune", *words, "--out", str(tmp_path / "tuned")], env=environment(), timeout=600
     )
     assert done.returncode == 0, done.stderr
     summary = json.loads((tmp_path / "tuned" / "tuning.json").read_text())["summary"]
@@ -103,14 +99,7 @@ def test_a_tuning_beside_them_proves_nothing_and_says_why(library: Installation,
 @pytest.mark.usefixtures("spinners")
 def test_doctor_beside_them_says_what_to_do_and_the_command_for_afterwards(library: Installation) -> None:
     words = ["doctor", "--ppn", "2", "--mpiexec", str(library.mpiexec)]
-    done = subprocess.run(
-        [sys.executable, "-m", "colltune", *words],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    done = run_to_end([sys.executable, "-m", "colltune", *words], env=environment(), timeout=600)
     assert done.returncode == 0, done.stderr
     told = dict(line.split(maxsplit=1) for line in done.stdout.replace("not ready", "not_ready").splitlines())
     assert "end them, or wait" in told["not_ready"]

@@ -12,6 +12,7 @@ import colltune_study
 from colltune.mpi.installation import Installation
 from colltune.store.journal import read_journal
 from colltune_study.tables.collect import journal_of
+from commands import run_to_end
 
 pytestmark = pytest.mark.mpi
 
@@ -20,7 +21,7 @@ def collect(mpi: Installation, out: Path, *more: str) -> subprocess.CompletedPro
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
     options = ["--mpiexec", str(mpi.mpiexec), "--ppn", "2", "--max-size", "64", "--out", str(out), *more]
     command = [sys.executable, "-m", "colltune", "study", "collect", "bcast", "allreduce", *options]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
+    return run_to_end(command, env=environment)
 
 
 def test_the_table_has_every_legal_choice_of_every_scenario(mpi: Installation, tmp_path: Path) -> None:

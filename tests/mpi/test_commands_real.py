@@ -17,6 +17,7 @@ from colltune.emit.contract import variables_for
 from colltune.emit.mpich.selection_file import MpichEmitter
 from colltune.mpi.installation import Installation
 from colltune.store.tuning import Tuning, save_tuning
+from commands import run_to_end
 
 pytestmark = pytest.mark.mpi
 
@@ -59,14 +60,8 @@ def write(directory: Path, mpi: Installation, rule_sets: list[RuleSet]) -> None:
 
 
 def colltune(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COLLTUNE, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-        stdin=subprocess.DEVNULL,
-        env={**os.environ, "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", **variables},
+    return run_to_end(
+        [*COLLTUNE, *map(str, arguments)], env={**os.environ, "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", **variables}
     )
 
 
@@ -141,7 +136,7 @@ def test_the_diagnosis_is_the_same_in_python_and_on_the_command_line(mpi: Instal
     assert set(found.choices) | set(found.nothing_to_tune) == set(TUNABLE)
     catalogue = load("mpich", mpi.version)
     command = [*COLLTUNE, "doctor", "--all", "--mpiexec", str(mpi.mpiexec), "--ppn", "2"]
-    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
+    said = run_to_end(command, check=True).stdout
     for collective in TUNABLE:
         expected = found.nothing_to_tune.get(collective) or format_choices(found.choices[collective])
         in_file = collective in found.nothing_to_tune or catalogue.collective(collective).in_file

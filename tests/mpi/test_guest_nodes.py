@@ -14,6 +14,7 @@ from test_live_selector import prefer
 from colltune.machine.compile import build
 from colltune.profile.parts import part_files, read_parts
 from colltune.prove.replay.conformance import replay_arguments
+from commands import run_to_end
 
 pytestmark = [pytest.mark.mpi, pytest.mark.skipif(why_not() is not None, reason=why_not() or "")]
 built, guest = guest_fixtures("guest_worlds.c")
@@ -36,11 +37,10 @@ def _launched(cluster: NamespaceCluster, guest: Guest, *programs: Sequence[str])
         slots.write_text("".join(f"{host} slots={_PPN}\n" for host in cluster.hosts))
         hosts = ["--hostfile", str(slots), "--bind-to", "none"]
     joined = [word for program in programs for word in (":", *program)][1:]
-    return subprocess.run(
+    return run_to_end(
         cluster.inside(str(guest.bench.installation.mpiexec), *hosts, *joined),
-        env={**os.environ, **cluster.environment}, capture_output=True, text=True, timeout=280, check=False,
-        stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+        env={**os.environ, **cluster.environment},
+    )
 
 
 def _ends_well(cluster: NamespaceCluster, guest: Guest, *programs: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from live_jobs import NATIVE
 
 from colltune.mpi.installation import Installation
 from colltune.profile.parts import part_files, read_parts
+from commands import run_to_end
 
 pytestmark = pytest.mark.mpi
 _REFUSED = "was compiled for another MPI"
@@ -48,7 +49,7 @@ def _plugin(guest: Guest, name: str = "mpicc", *flags: str) -> str:
 def _alone(arguments: Sequence[str], told: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """Without a launcher, under which only one MPI can start."""
     environment = {**os.environ, "OMPI_MCA_btl": "self,sm", **told}
-    return subprocess.run(arguments, env=environment, capture_output=True, text=True, timeout=100, check=False)
+    return run_to_end(arguments, env=environment)
 
 
 @pytest.mark.parametrize("module", [*MODULES, "count"])

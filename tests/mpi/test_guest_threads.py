@@ -12,6 +12,8 @@ import pytest
 from guests import Guest, guest_fixtures
 from live_jobs import build_with
 
+from commands import run_to_end
+
 pytestmark = [pytest.mark.mpi, pytest.mark.slow]
 built, guest = guest_fixtures("guest_threads.c")
 _RACY = 66  # the exit code of a program with a race
@@ -22,21 +24,21 @@ _OWN = ("libc.", "libm.", "libgcc_s.", "libdl.", "libpthread.", "librt.", "libut
 
 def runtime(directory: Path) -> Path:
     """ThreadSanitizer's library. Skips where there is none, or it cannot run: with very random addresses, say."""
-    named = subprocess.run(["cc", "-print-file-name=libtsan.so"], capture_output=True, text=True, check=True)
+    named = run_to_end(["cc", "-print-file-name=libtsan.so"], check=True)
     found = Path(named.stdout.strip())
     if not found.is_file():
         pytest.skip("no ThreadSanitizer beside the C compiler")
     (directory / "empty.c").write_text("int main(void) { return 0; }\n")
     empty = directory / "empty"
     subprocess.run(["cc", "-fsanitize=thread", f"{empty}.c", "-o", str(empty)], check=True)
-    done = subprocess.run([str(empty)], capture_output=True, text=True, check=False)
+    done = run_to_end([str(empty)])
     if done.returncode != 0:
         pytest.skip(f"ThreadSanitizer does not run here: {done.stderr.strip()[:200]}")
     return found
 
 
 def foreign_libraries(program: Path) -> list[str]:
-    listed = subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=True).stdout
+    listed = run_to_end(["ldd", str(program)], check=True).stdout
     names = [line.split()[0] for line in listed.splitlines() if "=>" in line]
     return [name for name in names if not name.startswith(_OWN)]
 

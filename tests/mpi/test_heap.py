@@ -11,6 +11,7 @@ from jobs import C_FLAGS, OPENMPI, QUIET
 from colltune.machine.compile import build
 from colltune.measure.agent_process import parse_fields
 from colltune.mpi.installation import Installation
+from commands import run_to_end
 
 pytestmark = [
     pytest.mark.mpi,
@@ -44,14 +45,10 @@ def allreduces(mpi: Installation, cache: Path, where: Path, **variables: str) ->
         for number, size in enumerate(sizes)
     ]
     more = ["--oversubscribe"] if mpi.library.value == "openmpi" else []
-    done = subprocess.run(
+    done = run_to_end(
         [mpi.mpiexec, *more, "-n", "2", "env", f"LD_PRELOAD={library}", build(mpi.mpicc, "agent", cache)],
         input="\n".join([*lines, "quit", ""]),
         env={**os.environ, **QUIET, **OPENMPI, **variables},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
     )
     found = [parse_fields(line) for line in done.stdout.splitlines() if line.startswith("result ")]
     assert [one["status"] for one in found] == ["ok"] * len(sizes), done.stderr[-2000:]

@@ -17,6 +17,7 @@ from colltune.core.choice import Choice
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import SizeBasis
 from colltune.emit.ranges import IntelMpiEmitter
+from commands import run_to_end
 
 pytestmark = pytest.mark.mpi
 ROOT = Path(__file__).parents[2]
@@ -52,10 +53,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
     def run(ranks: int, words: Sequence[str], **variables: str) -> subprocess.CompletedProcess[str]:
         command = [str(MPIEXEC), "-n", str(ranks), str(program), *words]
-        done = subprocess.run(
-            command, env={**environment, **variables}, capture_output=True, text=True, timeout=120, check=False,
-            stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+        done = run_to_end(command, env={**environment, **variables})
         assert done.returncode == 0, done.stdout + done.stderr
         return done
 

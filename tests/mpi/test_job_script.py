@@ -16,6 +16,7 @@ from colltune.measure.contract import Effort
 from colltune.mpi.installation import Installation
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
+from commands import run_to_end
 
 pytestmark = [pytest.mark.mpi, pytest.mark.skipif(why_not() is not None, reason=why_not() or "")]
 ROOT = Path(__file__).parents[2]
@@ -59,7 +60,7 @@ def submit(slurm: Mapping[str, str], place: Path, script: str, *changes: tuple[s
         script = script.replace(old, new)
     (place / "job.sh").write_text(script)
     command = ["sbatch", "--parsable", "--output=job-%j.out", "job.sh"]
-    return subprocess.run(command, cwd=place, env=slurm, capture_output=True, text=True, check=True).stdout.strip()
+    return run_to_end(command, cwd=place, env=slurm, check=True).stdout.strip()
 
 
 def wait_for(what: Callable[[], bool], limit_s: float, say: Callable[[], str]) -> None:
@@ -70,9 +71,7 @@ def wait_for(what: Callable[[], bool], limit_s: float, say: Callable[[], str]) -
 
 
 def state(slurm: Mapping[str, str], job: str) -> str:
-    answer = subprocess.run(
-        ["scontrol", "show", "job", job], env=slurm, capture_output=True, text=True, check=False
-    ).stdout
+    answer = run_to_end(["scontrol", "show", "job", job], env=slurm).stdout
     found = re.search(r"JobState=(\w+)", answer)
     return found.group(1) if found else "GONE"
 

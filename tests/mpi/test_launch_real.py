@@ -9,6 +9,7 @@ import pytest
 from colltune.mpi.installation import Installation
 from colltune.mpi.job import Job, Node, Scheduler
 from colltune.mpi.launch import LaunchRequest, launch
+from commands import run_to_end
 
 pytestmark = pytest.mark.mpi
 
@@ -32,14 +33,6 @@ JOBS = [
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_ranks_environment_and_input_arrive(mpi: Installation, program: Path, job: Job, ranks: int) -> None:
     command = launch(mpi, job, LaunchRequest([str(program)], 1, ranks, {"COLLTUNE_TEST": "a, b=c"}))
-    run = subprocess.run(
-        command.argv,
-        env={**os.environ, **command.environment},
-        input="word\n",
-        text=True,
-        capture_output=True,
-        timeout=120,
-        check=True,
-    )
+    run = run_to_end(command.argv, env={**os.environ, **command.environment}, input="word\n", check=True)
     expected = [f"{rank} of {ranks} on - [{'word' if rank == 0 else ''}] [a, b=c]" for rank in range(ranks)]
     assert sorted(run.stdout.splitlines()) == expected

@@ -10,6 +10,7 @@ import pytest
 from slurm_cluster import slurm_cluster, why_not
 
 from colltune.mpi.installation import Installation
+from commands import run_to_end
 
 pytestmark = [pytest.mark.mpi, pytest.mark.skipif(why_not() is not None, reason=why_not() or "")]
 
@@ -50,15 +51,12 @@ def test_inside_an_allocation(mpi: Installation, tmp_path: Path) -> None:
     with slurm_cluster(tmp_path / "slurm", nodes=2, cores=2, topology=SWITCHES) as environment:
         source = str(Path(__file__).parents[2] / "src")
         search = f"{mpi.mpiexec.parent}:{environment['PATH']}"
-        run = subprocess.run(
+        run = run_to_end(
             [
                 *("salloc", "-N2", "--ntasks-per-node=2", sys.executable, "-c", textwrap.dedent(INSIDE)),
                 *(str(program), json.dumps(shapes), str(mpi.mpiexec), "srun"),
             ],
             env={**environment, "PYTHONPATH": source, "PATH": search},
-            capture_output=True,
-            text=True,
-            timeout=240,
             check=True,
         )
     job, topologies, *answers = (json.loads(line) for line in run.stdout.splitlines())

@@ -17,6 +17,7 @@ from colltune.catalog.named_files import FILES, SWITCHES
 from colltune.machine.compile import build
 from colltune.mpi.installation import Installation
 from colltune.prove.replay.conformance import PROGRAM, replay_arguments, run_conformance
+from commands import run_to_end
 from lint_mutants import COLLECTIVES, MUTANTS, RANKS, SIZES, VERSIONS, Mutant, may_run, mind, mutant, record
 
 pytestmark = pytest.mark.mpi
@@ -88,7 +89,7 @@ def _ran_one_byte(mpi: Installation, one: Mutant, place: Path) -> str:
     subprocess.run([mpi.mpicc, *C_FLAGS, ONE_BYTE, "-o", path], check=True)
     command = [*_mpiexec(mpi, one, RANKS[-1]), str(path)]
     environment = _environment(one, _written(one, place))
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_PATIENCE_S, check=False)
+    done = run_to_end(command, env=environment, timeout=_PATIENCE_S)
     wrong = sorted(line for line in done.stdout.splitlines() if line.startswith("wrong: "))
     return wrong[0] if wrong else "right" if done.returncode == 0 else "ended: reduce_scatter of one byte"
 

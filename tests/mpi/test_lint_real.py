@@ -17,6 +17,7 @@ from colltune.emit.mpich.defaults import DefaultTrees, cut_default_trees
 from colltune.emit.mpich.selection_file import GENERAL_FILE, MpichEmitter
 from colltune.emit.mpich.tree import Tree, format_tree
 from colltune.mpi.installation import Installation
+from commands import run_to_end
 from emitter_laws import random_rules
 
 pytestmark = pytest.mark.mpi
@@ -57,9 +58,7 @@ def run(mpi: Installation, program: Path, tmp_path: Path) -> Run:
         (tmp_path / GENERAL_FILE).write_bytes(data)
         environment = {**os.environ, VARIABLE: str(tmp_path / GENERAL_FILE), **QUIET}
         command = [str(mpi.mpiexec), "-n", str(ranks), str(program), "0", "8"]
-        return subprocess.run(
-            command, env=environment, capture_output=True, text=True, errors="replace", timeout=120, check=False
-        )
+        return run_to_end(command, env=environment, errors="replace")
 
     return run
 

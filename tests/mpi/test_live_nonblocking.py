@@ -19,6 +19,7 @@ from colltune.machine.compile import COMMON, build, source_directory
 from colltune.mpi.installation import Installation, Library
 from colltune.prove.replay.conformance import replay_arguments
 from colltune.store.tuning import load_tuning
+from commands import run_to_end
 
 pytestmark = pytest.mark.mpi
 # No library has more choices of one collective than this.
@@ -220,7 +221,7 @@ def test_open_mpi_is_tuned_by_the_selector_alone(openmpi: Installation, tmp_path
 
     def colltune(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "colltune", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=400, check=False)
+        return run_to_end(command, env=environment, timeout=400)
 
     tuned, where = tmp_path / "tuned", ["--mpiexec", str(openmpi.mpiexec), "--ppn", "4"]
     names = ["iallgather", "iallreduce", "ibcast"]

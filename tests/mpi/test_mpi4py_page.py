@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import SizeBasis
 from colltune.mpi.installation import Installation, Library
 from colltune.store.tuning import save_tuning
+from commands import run_to_end
 
 pytest.importorskip("mpi4py", reason="mpi4py is not installed in this environment")
 pytestmark = pytest.mark.mpi
@@ -44,7 +44,7 @@ def printed(mpi: Installation, program: str, place: Path, *words: str) -> list[f
         "LD_LIBRARY_PATH": str(mpi.libmpi.parent),
     }  # fmt: skip
     command = [str(mpi.mpiexec), *more, "-n", "4", sys.executable, "choose.py", *words]
-    done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, timeout=150, check=False)
+    done = run_to_end(command, cwd=place, env=environment)
     assert done.returncode == 0, done.stderr
     return [float(word) for word in done.stdout.strip().strip("[]").split(",")]
 

@@ -39,6 +39,7 @@ from colltune.prove.replay.conformance import (
     replay_arguments,
     run_conformance,
 )
+from commands import run_to_end
 from named_mpich import BYTES, CATALOGUE, OFTEN, RECORDED, REPLAYED, check_counted, rounds
 
 pytestmark = pytest.mark.mpi
@@ -88,11 +89,10 @@ def counters(prefix: Path, each: Path, ranks: int, *written: str, **variables: s
 
     ``written``: NAME=INTEGER of variables that the program writes by MPI_T; ``variables``: of its environment.
     """
-    done = subprocess.run(
+    done = run_to_end(
         [str(prefix / "bin" / "mpiexec"), "-n", str(ranks), str(each), str(OFTEN), str(BYTES), *written],
-        env={**os.environ, **COUNTED, **variables}, stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        env={**os.environ, **COUNTED, **variables},
+    )
     assert done.returncode == 0, (done.stdout + done.stderr)[-2000:]
     return read_counters(done.stdout)
 
@@ -142,11 +142,10 @@ def test_its_own_trees_are_clean_and_it_runs_what_our_file_says(
     files = emitter.emit(rules)
     assert refused(library, files[NAMED_FILE], tmp_path) == ""
     (tmp_path / NAMED_FILE).write_bytes(files[NAMED_FILE])
-    done = subprocess.run(
+    done = run_to_end(
         [str(prefix / "bin" / "mpiexec"), "-n", "3", str(program), "0", "5"],
         env={**os.environ, **COUNTED, **emitter.environment(tmp_path)},
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+    )
     assert done.returncode == 0, (done.stdout + done.stderr)[-2000:]
     ran = read_counters(done.stdout)
     for name in ("Bcast_intra_scatter_ring_allgather", "Allgather_intra_k_brucks", "Alltoall_intra_pairwise"):

@@ -11,6 +11,7 @@ from colltune.core.choice import DEFAULT
 from colltune.mpi.installation import Installation
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
+from commands import run_to_end
 from leftovers import Session
 
 pytestmark = pytest.mark.mpi
@@ -44,7 +45,7 @@ def tune(mpi: Installation, place: Path, *more: str) -> subprocess.CompletedProc
     command = [sys.executable, "-m", "colltune", "tune", "allgather", "--max-size", "64", "--budget", "20s"]
     command += ["--mpiexec", str(mpi.mpiexec), "--hostfile", str(place / "hosts"), "--out", str(place / "tuned"), *more]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=200, check=False)
+    return run_to_end(command, env=environment)
 
 
 def test_two_nodes_are_tuned_as_two_nodes(mpi: Installation, two_nodes: Path) -> None:

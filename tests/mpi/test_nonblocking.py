@@ -24,6 +24,7 @@ from colltune.mpi.installation import Installation
 from colltune.prove.replay.conformance import PROGRAM, ConformanceResult, replay_arguments, run_conformance
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
+from commands import run_to_end
 
 pytestmark = pytest.mark.mpi
 NATIVE = Path(__file__).parents[1] / "native"
@@ -96,10 +97,7 @@ def test_persistent_requests_are_right_at_each_start(
     command = [mpi.mpicc, *C_FLAGS, NATIVE / "nonblocking_property.c", "-o", program]
     subprocess.run(command, check=True, timeout=100)
     environment = {**os.environ, **QUIET, **TWO_NODES, **variables_for(emitter, tmp_path, files)}
-    done = subprocess.run(
-        [str(mpi.mpiexec), "-n", "4", str(program), str(number), "60"],
-        env=environment, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+    done = run_to_end([str(mpi.mpiexec), "-n", "4", str(program), str(number), "60"], env=environment)
     assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-1500:]
     assert "4 ranks, 60 cases, 0 mismatches" in done.stdout
 
@@ -119,12 +117,9 @@ def counted(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path
 def messages(mpi: Installation, counted: Path, variables: Mapping[str, str]) -> dict[str, int]:
     """Of one call of each non-blocking collective with 32,000 bytes on 8 ranks of 8 nodes."""
     ucx = {"MPIR_CVAR_CH4_NETMOD": "ucx", "MPIR_CVAR_NOLOCAL": "1", "LD_PRELOAD": str(counted / "send_count.so")}
-    done = subprocess.run(
+    done = run_to_end(
         [str(mpi.mpiexec), "-n", "8", str(counted / "count_sends"), "32000"],
         env={**os.environ, **QUIET, **ucx, **variables},
-        capture_output=True,
-        text=True,
-        timeout=100,
         check=True,
     )
     sent = {name: int(count) for name, _, count in map(str.split, done.stdout.splitlines())}
@@ -193,7 +188,7 @@ def tuned(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def colltune(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "colltune", *arguments]
     environment = {**os.environ, **QUIET, "PYTHONPATH": os.pathsep.join(sys.path)}
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=240, check=False)
+    return run_to_end(command, env=environment)
 
 
 def test_a_tuning_measures_what_is_seen_and_writes_the_files(tuned: Path) -> None:

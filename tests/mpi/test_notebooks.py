@@ -1,7 +1,6 @@
 """The notebooks of the documentation run from top to bottom, also after the install that they name, with outputs."""
 
 import re
-import subprocess
 import sys
 import venv
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from colltune.mpi.installation import Installation
+from commands import run_to_end
 
 nbformat = pytest.importorskip("nbformat", reason="notebooks need nbclient and ipykernel")
 nbclient = pytest.importorskip("nbclient", reason="notebooks need nbclient and ipykernel")
@@ -39,16 +39,14 @@ def test_a_notebook_runs_after_the_install_that_it_names(path: Path, tmp_path: P
     venv.create(tmp_path / "env", with_pip=True)
     python = tmp_path / "env" / "bin" / "python"
     command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *words.split()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    done = run_to_end(command, timeout=600)
     if done.returncode != 0:
         pytest.skip(f"pip cannot install {words} here: {done.stderr.strip().splitlines()[-1]}")
     run = (
         "import nbformat, nbclient, sys; kept = nbformat.read(sys.argv[1], 4);"
         "nbclient.NotebookClient(kept, timeout=600, kernel_name='python3').execute()"
     )
-    done = subprocess.run(
-        [python, "-c", run, path], cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
-    )
+    done = run_to_end([python, "-c", run, path], cwd=tmp_path, timeout=600)
     assert done.returncode == 0, done.stderr[-2000:]
     assert (tmp_path / "alltoall.png").is_file()
 

@@ -23,6 +23,7 @@ from colltune.machine.compile import build_library
 from colltune.mpi.installation import Installation
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL
+from commands import run_to_end
 
 pytestmark = [pytest.mark.mpi, pytest.mark.skipif(why_not() is not None, reason=why_not() or "")]
 NATIVE = Path(__file__).parents[1] / "native"
@@ -67,10 +68,7 @@ def show(bench: Workbench, two_nodes: NamespaceCluster, programs: Path) -> Show:
         command = bench.command([f"{programs}/show", *map(str, [*sizes, *sizes])], {**variables, "LD_PRELOAD": preload})
         environment = {**os.environ, **two_nodes.environment, **command.environment}
         environment.pop("LD_PRELOAD")  # for the ranks, not for what starts them
-        done = subprocess.run(
-            two_nodes.inside(*command.argv), env=environment, capture_output=True, text=True, timeout=120, check=False,
-            stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+        done = run_to_end(two_nodes.inside(*command.argv), env=environment)
         assert done.returncode == 0, done.stderr[-2000:]
         lines = [line.split(maxsplit=2) for line in done.stdout.splitlines()]
         return {(line[0], int(line[1])): line[2] if len(line) > 2 else "" for line in lines}
@@ -134,7 +132,7 @@ def test_file_and_control_variables_run_the_same(bench: Workbench, show: Show, t
 def colltune(cluster: NamespaceCluster, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, **cluster.environment, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = cluster.inside(sys.executable, "-m", "colltune", *arguments)
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280, check=False)
+    return run_to_end(command, env=environment)
 
 
 def test_doctor_says_who_takes_what(openmpi: Installation, two_nodes: NamespaceCluster) -> None:

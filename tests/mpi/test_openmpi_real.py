@@ -30,6 +30,7 @@ from colltune.prove.replay.conformance import replay_arguments, run_conformance
 from colltune.prove.replay.on_workbench import departing
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
+from commands import run_to_end
 
 pytestmark = pytest.mark.mpi
 NATIVE = Path(__file__).parents[1] / "native"
@@ -96,10 +97,7 @@ def show(openmpi: Installation, emitter: OpenMpiEmitter, programs: Path, tmp_pat
             (tmp_path / RULES_FILE).write_bytes(rules)
             environment |= emitter.environment(tmp_path)
         command = [str(openmpi.mpiexec), "--oversubscribe", "-n", str(ranks), "-x", f"LD_PRELOAD={programs}/names.so"]
-        done = subprocess.run(
-            [*command, str(programs / "show_algorithms"), *map(str, sizes)],
-            env=environment, capture_output=True, text=True, timeout=120, check=False, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+        done = run_to_end([*command, str(programs / "show_algorithms"), *map(str, sizes)], env=environment)
         assert done.returncode == 0, done.stderr[-2000:]
         lines = [line.split(maxsplit=2) for line in done.stdout.splitlines()]
         return {(line[0], int(line[1])): line[2] if len(line) > 2 else "" for line in lines}
@@ -182,10 +180,7 @@ def test_a_file_runs_what_was_measured_by_control_variables(
         {"LD_PRELOAD": preload, "COLLTUNE_SELECT": str(tmp_path / LIVE_FILE)},
     )
     environment = {key: value for key, value in command.environment.items() if key != "LD_PRELOAD"}
-    done = subprocess.run(
-        command.argv, env={**os.environ, **OPENMPI, **environment}, capture_output=True, text=True, timeout=120,
-        check=False, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+    done = run_to_end(command.argv, env={**os.environ, **OPENMPI, **environment})
     assert done.returncode == 0, done.stderr
     by_variables = {words[0]: words[2:] for words in map(str.split, done.stdout.splitlines())}
     for name, choice in chosen.items():
@@ -318,7 +313,7 @@ def test_more_choices_than_the_agent_keeps_communicators_for(bench: Workbench) -
 def colltune(*arguments: str, timeout_s: float = 280.0) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, **OPENMPI, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-m", "colltune", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=timeout_s, check=False)
+    return run_to_end(command, env=environment, timeout=timeout_s)
 
 
 def test_tune_run_check_verify_and_explain(openmpi: Installation, programs: Path, tmp_path: Path) -> None:
@@ -355,7 +350,7 @@ def test_doctor_names_what_goes_before_the_rules(openmpi: Installation) -> None:
     environment = {**os.environ, **OPENMPI, "PYTHONPATH": os.pathsep.join(sys.path)}
     environment |= {"OMPI_MCA_coll_tuned_bcast_algorithm": "3", "OMPI_MCA_coll": "^tuned"}
     command = [sys.executable, "-m", "colltune", "doctor", "--ppn", "2", "--mpiexec", str(openmpi.mpiexec)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
+    done = run_to_end(command, env=environment)
     assert done.returncode == 0, done.stderr
     assert "coll_tuned_bcast_algorithm is 3, which goes before every rule of bcast" in done.stdout
     assert "coll is ^tuned, which leaves out coll/tuned" in done.stdout

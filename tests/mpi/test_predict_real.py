@@ -21,6 +21,7 @@ from colltune.session import predict_here
 from colltune.session.predict import existing_tuning, predict, widened
 from colltune.store.earlier import tuned_sizes
 from colltune.store.tuning import load_tuning, save_tuning
+from commands import run_to_end
 
 pytestmark = pytest.mark.mpi
 NATIVE = Path(__file__).parents[1] / "native"
@@ -120,7 +121,7 @@ def test_the_command_and_a_job_under_its_files(bench: Workbench, mpi: Installati
     out = tmp_path / "tuned"
     colltune = [sys.executable, "-c", "from colltune.cli import main; main()"]
     options = ["--mpiexec", str(mpi.mpiexec), "--out", str(out), "--ppn", "8", "--nodes", "4"]
-    said = subprocess.run([*colltune, "predict", *options], capture_output=True, text=True, timeout=120, check=True)
+    said = run_to_end([*colltune, "predict", *options], check=True)
     assert "keep it" in said.stdout
     assert "Nothing was measured or proven" in said.stdout
     tuning = load_tuning(out)
@@ -129,9 +130,7 @@ def test_the_command_and_a_job_under_its_files(bench: Workbench, mpi: Installati
     program = tmp_path / "one_sum"
     subprocess.run([str(mpi.mpicc), str(NATIVE / "one_sum.c"), "-o", str(program)], check=True, timeout=60)
     job = [str(mpi.mpiexec), "-n", "2", str(program)]
-    run = subprocess.run(
-        [*colltune, "run", str(out), "--", *job], capture_output=True, text=True, timeout=60, check=False
-    )
+    run = run_to_end([*colltune, "run", str(out), "--", *job])
     assert run.returncode == 0, run.stderr
-    report = subprocess.run([*colltune, "report", str(out)], capture_output=True, text=True, timeout=120, check=False)
+    report = run_to_end([*colltune, "report", str(out)])
     assert "Traceback" not in report.stderr

@@ -3,7 +3,6 @@
 import os
 import platform
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from colltune.profile.page_faults import faulting, page_faults_text
 from colltune.profile.parts import part_files, read_parts
 from colltune.profile.profile_files import load_profile
 from colltune.profile.profiled_start import preload_command, preload_environment
+from commands import run_to_end
 
 pytestmark = pytest.mark.mpi
 _SOURCES = Path(__file__).resolve().parents[1] / "native"
@@ -49,7 +49,7 @@ class Kit:
         more = ["--oversubscribe"] if self.openmpi else []
         command = preload_command([self.mpiexec, *more, "-n", str(ranks), *program], self.openmpi)
         environment = preload_environment(library, out, self.environment())
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+        done = run_to_end(command, env=environment)
         if not part_files(out):
             pytest.fail(f"no profile: {done.returncode} {done.stdout} {done.stderr}")
         return done.returncode, read_parts(part_files(out))
@@ -90,7 +90,7 @@ def rows(profile: Profile) -> dict[tuple[str, str, int], tuple[float, int]]:
 def compiled(kit: Kit, place: Path, compiler: str, source: str, *flags: str) -> str:
     program = place / "program"
     command = [compiler, *flags, str(_SOURCES / source), "-o", str(program)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=place, check=False)
+    done = run_to_end(command, cwd=place)
     assert done.returncode == 0, done.stderr
     return str(program)
 
@@ -98,11 +98,7 @@ def compiled(kit: Kit, place: Path, compiler: str, source: str, *flags: str) -> 
 def has_persistent(kit: Kit) -> list[str]:
     source = "#include <mpi.h>\nint main(void) { return MPI_Bcast_init == 0; }\n"
     command = [kit.mpicc, "-Werror", "-x", "c", "-", "-o", os.devnull]
-    return (
-        ["-DPERSISTENT"]
-        if subprocess.run(command, input=source, text=True, capture_output=True).returncode == 0
-        else []
-    )
+    return ["-DPERSISTENT"] if run_to_end(command, input=source).returncode == 0 else []
 
 
 def only(profile: Profile, collective: str, size: int = _RANKS, form: str = "blocking") -> Calls:
@@ -250,7 +246,7 @@ def test_ranks_that_leave_no_profile_are_the_reason_that_is_given(
         command = [sys.executable, "-m", "colltune", "profile", "--", kit.mpiexec, *(["--oversubscribe"] * kit.openmpi)]
         command += ["-n", "4", compiled(kit, tmp_path, kit.mpicc, "lost_ranks.c"), *end.split()]
         environment = {**kit.environment(), "PYTHONPATH": os.pathsep.join(sys.path)}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+        done = run_to_end(command, env=environment, cwd=tmp_path)
         assert done.returncode, done.stdout
         if not (tmp_path / "app.json").is_file():
             assert "a signal other than SIGKILL; after _exit there is none" in done.stderr
@@ -269,7 +265,7 @@ def test_the_command_writes_shows_and_draws(mpi: Installation, tmp_path: Path) -
 
     def colltune(*words: str) -> str:
         command = [sys.executable, "-m", "colltune", *words]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+        done = run_to_end(command, env=environment, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -284,7 +280,7 @@ def test_the_command_writes_shows_and_draws(mpi: Installation, tmp_path: Path) -
 def test_the_exit_code_is_the_programs(mpi: Installation, tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-m", "colltune", "profile", "--", str(mpi.mpiexec), "-n", "2", "sh", "-c", "exit 5"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    done = run_to_end(command, env=environment, cwd=tmp_path)
     assert done.returncode == 5
     assert "left no profile" in done.stderr
 
@@ -301,7 +297,7 @@ def test_a_terminal_without_utf8_costs_neither_profile_nor_exit_code(
     crowded = ["--oversubscribe"] if kit.openmpi else []
     started = [kit.mpiexec, *crowded, "-n", "4", "sh", "-c", f"{program} && exit 5"]
     command = [sys.executable, "-m", "colltune", "profile", "--", *started]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    done = run_to_end(command, env=environment, cwd=tmp_path)
     assert "Traceback" not in done.stderr
     assert done.returncode == 5, done.stderr
     assert "####" in done.stdout
@@ -341,7 +337,7 @@ def test_our_c_compiles_without_a_warning(mpi: Installation, names: tuple[str, .
     flags = ["-std=c11", "-O2", "-fPIC", "-Wall", "-Wextra", "-Werror", '-DCT_MPI_LIBRARY="libmpi.so"', *include]
     for source in sorted(path for folder in folders for path in folder.glob("*.c")):
         command = [str(mpi.mpicc), *flags, "-c", str(source), "-o", str(tmp_path / "object.o")]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = run_to_end(command)
         assert done.returncode == 0, done.stderr
 
 

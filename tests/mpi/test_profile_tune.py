@@ -16,6 +16,7 @@ from colltune.session.tuning.options import TuneOptions
 from colltune.session.tuning.payoff import for_application, machine_like
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
+from commands import run_to_end
 
 pytestmark = pytest.mark.mpi
 
@@ -37,9 +38,7 @@ int main(int argc, char **argv)
 def run(mpi: Installation, *arguments: str) -> subprocess.CompletedProcess[str]:
     quiet = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
     environment = {**os.environ, **quiet, **AS_ROOT, "PATH": f"{mpi.mpiexec.parent}:{os.environ['PATH']}"}
-    return subprocess.run(
-        [*COLLTUNE, *arguments], env=environment, capture_output=True, text=True, timeout=240, check=False
-    )
+    return run_to_end([*COLLTUNE, *arguments], env=environment)
 
 
 @pytest.fixture(scope="module", params=["mpi", "openmpi"])

@@ -15,6 +15,7 @@ from colltune.core.scenario import SizeBasis
 from colltune.deploy.live_selector import with_live
 from colltune.mpi.installation import Installation, Library
 from colltune.store.tuning import save_tuning
+from commands import run_to_end
 
 pytestmark = pytest.mark.mpi
 
@@ -42,7 +43,7 @@ def run(kit: Kit, flags: list[str], ranks: int, *arguments: str) -> subprocess.C
     mpi, program, tuned = kit
     command = [*COLLTUNE, "run", *flags, str(tuned), "--", str(mpi.mpiexec), "-n", str(ranks), str(program), *arguments]
     environment = {**os.environ, **ON_EITHER}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=150, check=False)
+    return run_to_end(command, env=environment)
 
 
 @pytest.mark.parametrize("way", ["file", "live"])
@@ -69,10 +70,9 @@ def test_a_program_whose_calls_met_none_is_told_why(kit: Kit, way: str) -> None:
 
 def test_a_program_that_counts_nothing_is_told(kit: Kit, tmp_path: Path) -> None:
     mpi, _, tuned = kit
-    done = subprocess.run(
+    done = run_to_end(
         [*COLLTUNE, "run", "--prove", str(tuned), "--", str(mpi.mpiexec), "-n", "1", "true"],
-        env={**os.environ, **ON_EITHER, "COLLTUNE_CACHE": str(tmp_path)}, capture_output=True, text=True, timeout=150,
-        check=False,
-    )  # fmt: skip
+        env={**os.environ, **ON_EITHER, "COLLTUNE_CACHE": str(tmp_path)},
+    )
     assert "its calls were not counted: no program left a count" in done.stderr
     assert not list(tmp_path.glob("count-*"))

@@ -16,6 +16,7 @@ from colltune.core.scenario import Scenario
 from colltune.mpi.installation import Installation
 from colltune.store.journal import Journal
 from colltune.store.tuning import JOURNAL, load_tuning, save_tuning
+from commands import run_to_end
 from pip_environment import environment_with
 
 CHECK = Path(__file__).parents[2] / "examples/reframe/colltune_check.py"
@@ -76,7 +77,7 @@ def test_the_check_fails_on_a_regression(
     command = [reframe, "-c", str(CHECK), "-r", "--prefix", str(tmp_path / "reframe")]
     command += [word for name, value in settings.items() for word in ("-S", f"{name}={value}")]
     environment = {**os.environ, **QUIET, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = run_to_end(command, env=environment, cwd=tmp_path)
     said = done.stdout + done.stderr
     (answer,) = (tmp_path / "reframe").rglob("rfm_job.out")
     assert "0 faster, 0 same, 0 slower" not in answer.read_text()

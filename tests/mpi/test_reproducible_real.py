@@ -16,6 +16,7 @@ from colltune.distill.reproducible import distill_reproducible
 from colltune.emit.contract import variables_for
 from colltune.emit.mpich.selection_file import MpichEmitter
 from colltune.mpi.installation import Installation
+from commands import run_to_end
 
 pytestmark = pytest.mark.mpi
 
@@ -37,12 +38,9 @@ def orders(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Order
     subprocess.run([str(mpi.mpicc), *C_FLAGS, str(SOURCE), "-o", str(program)], check=True, timeout=60)
 
     def orders(collective: str, variables: Mapping[str, str], *counts: str) -> tuple[int, int, int]:
-        done = subprocess.run(
+        done = run_to_end(
             [str(mpi.mpiexec), "-n", str(RANKS), str(program), collective, *(counts or COUNTS)],
             env={**os.environ, "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", **variables},
-            capture_output=True,
-            text=True,
-            timeout=120,
             check=True,
         )
         first, any_, ranks = map(int, re.findall(r"\d+", done.stdout))

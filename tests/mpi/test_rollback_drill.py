@@ -21,6 +21,7 @@ from colltune.site.entry import Entry, Provenance
 from colltune.site.release import active, publish, read_release
 from colltune.site.store import SiteStore
 from colltune.store.tuning import MANIFEST, Tuning, save_tuning
+from commands import run_to_end
 
 LMOD = Path("/usr/share/lmod/lmod/libexec/lmod")
 pytestmark = [pytest.mark.mpi, pytest.mark.skipif(not LMOD.exists(), reason="no Lmod (apt: lmod)")]
@@ -69,9 +70,9 @@ def loaded(store: SiteStore, version: str) -> dict[str, str]:
         "MODULEPATH": str(store.outbox / "active/modules/lmod"),
     }
     command = [LMOD, "bash", "load", f"colltune-tuned/mpich-{version}"]
-    lines = subprocess.run(command, capture_output=True, text=True, check=True, env={**around, **job}).stdout
+    lines = run_to_end(command, check=True, env={**around, **job}).stdout
     shell = ["bash", "-c", f"{lines}\nenv -0"]
-    done = subprocess.run(shell, capture_output=True, text=True, check=True, env={"PATH": os.environ["PATH"]})
+    done = run_to_end(shell, check=True, env={"PATH": os.environ["PATH"]})
     return dict(line.split("=", 1) for line in done.stdout.split("\0") if "=" in line)
 
 
@@ -89,7 +90,7 @@ def test_a_release_that_hurts_is_taken_back_and_does_not_come_again(
     def job_ends_well(environment: dict[str, str]) -> bool:
         around = {**os.environ, "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", **environment}
         command = [mpi.mpiexec, "-n", "3", program, "0", "8"]
-        done = subprocess.run(command, capture_output=True, text=True, env=around, timeout=120, check=False)
+        done = run_to_end(command, env=around)
         return done.returncode == 0
 
     store.add(entries["good"])

@@ -27,6 +27,7 @@ from colltune.mpi.detect import find_mpi
 from colltune.mpi.installation import Installation
 from colltune.mpi.same import TunedMpi
 from colltune.store.tuning import Tuning, load_tuning, save_tuning
+from commands import run_to_end
 
 pytestmark = pytest.mark.mpi
 
@@ -84,7 +85,7 @@ def other(request: pytest.FixtureRequest, kit: Kit, tmp_path_factory: pytest.Tem
 def colltune(*arguments: object, path: str = "/usr/bin:/bin") -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, **AS_ROOT, "PATH": path, "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
     command = [*COLLTUNE, *map(str, arguments)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    return run_to_end(command, env=environment)
 
 
 def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
@@ -168,9 +169,7 @@ def test_the_printed_line_works_in_a_shell_that_finds_another_mpi(
     filtered = f'env | grep "^{_FILE[kit.mpi.library]}"'
     typed = f'eval "$({shlex.join(COLLTUNE)} {arguments}; mpiexec -n 2 {kit.program}; {filtered}'
     environment = {**os.environ, **AS_ROOT, "PATH": path}
-    done = subprocess.run(
-        ["/bin/bash", "-c", typed], env=environment, capture_output=True, text=True, timeout=120, check=True
-    )
+    done = run_to_end(["/bin/bash", "-c", typed], env=environment, check=True)
     assert done.stderr == ""
     one, two, variable = done.stdout.splitlines()
     assert (one, two) == ("sum 1", "sum 1")
@@ -251,7 +250,7 @@ def test_the_example_module_is_not_loaded_after_an_upgrade(mpi: Installation, tm
     words = [names[word] if word in names else word.strip('"') for word in check.split(" .. ")]
 
     def said() -> str:
-        return subprocess.run(["sh", "-c", "".join(words)], capture_output=True, text=True, timeout=60).stdout
+        return run_to_end(["sh", "-c", "".join(words)]).stdout
 
     assert said() == ""
     upgraded(tuned)

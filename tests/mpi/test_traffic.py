@@ -24,6 +24,7 @@ from colltune.measure.resolve import resolve_settings
 from colltune.mpi.installation import Installation
 from colltune.traffic import schedule_of
 from colltune.traffic.rounds import AllPairs, Floats, Schedule
+from commands import run_to_end
 
 pytestmark = pytest.mark.mpi
 
@@ -103,13 +104,10 @@ class Counter:
             settings = ",".join(f"{variable}={value}" for variable, value in resolved[name, choice] or ())
             arguments += [name, str(size), settings or "-"]
         more = {"MPIR_CVAR_NUM_CLIQUES": str(nodes)} if ppn > 1 else {"MPIR_CVAR_NOLOCAL": "1"}
-        run = subprocess.run(
+        run = run_to_end(
             [*self.command[:1], "-n", str(ranks), *self.command[1:], *arguments],
             env={**os.environ, **self.environment, **more},
-            capture_output=True,
-            text=True,
             timeout=_PATIENCE_S,
-            check=False,
         )
         assert run.returncode == 0, run.stderr[-2000:]
         found = {key: Counted(*(np.zeros((ranks, ranks)) for _ in range(3))) for key in known}

@@ -23,6 +23,7 @@ from colltune.session.tuning.options import Listener
 from colltune.store.earlier import latest_profile
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, Tuning, load_tuning, save_tuning
+from commands import run_to_end
 
 pytestmark = pytest.mark.mpi
 NATIVE = Path(__file__).parents[1] / "native"
@@ -31,7 +32,7 @@ NATIVE = Path(__file__).parents[1] / "native"
 def colltune(*arguments: str, timeout_s: float = 240.0) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
     command = [sys.executable, "-m", "colltune", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=timeout_s, check=False)
+    return run_to_end(command, env=environment, timeout=timeout_s)
 
 
 def tune(mpi: Installation, out: Path, *more: str) -> subprocess.CompletedProcess[str]:

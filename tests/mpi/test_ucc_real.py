@@ -9,6 +9,7 @@ import pytest
 from jobs import C_FLAGS
 
 from colltune.emit.next.lint_ucc import ALGORITHMS
+from commands import run_to_end
 from ucc_files import FOLLOWED, NOT_FOLLOWED
 
 pytestmark = pytest.mark.mpi
@@ -37,10 +38,7 @@ def program(prefix: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def sent(program: Path, **variables: str) -> dict[int, int]:
     """Messages of an allreduce by its bytes; empty where UCC does not begin."""
     environment = {**os.environ, "UCX_TLS": "tcp,self", **variables}
-    done = subprocess.run(
-        [str(program), "4", "allreduce", "1024", "4096"], env=environment, stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    done = run_to_end([str(program), "4", "allreduce", "1024", "4096"], env=environment)
     return {int(size): int(count) for size, count in re.findall(r"^(\d+) (\d+)$", done.stdout, re.MULTILINE)}
 
 
@@ -65,9 +63,7 @@ def test_the_environment_goes_before_the_file(program: Path, tmp_path: Path) -> 
 
 
 def test_it_has_the_algorithms_that_lint_knows(prefix: Path) -> None:
-    done = subprocess.run(
-        [str(prefix / "bin" / "ucc_info"), "-A"], capture_output=True, text=True, timeout=60, check=True
-    )
+    done = run_to_end([str(prefix / "bin" / "ucc_info"), "-A"], check=True)
     section = done.stdout.partition("tl/ucp algorithms:")[2]
     found = {}
     for name, rows in re.findall(r"^  (\w+)\n((?: +\d+ : .*\n)+)", section, re.MULTILINE):

@@ -14,6 +14,7 @@ from colltune.core.sample import Status
 from colltune.mpi.installation import Installation
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
+from commands import run_to_end
 
 pytestmark = [pytest.mark.mpi, pytest.mark.skipif(why_not() is not None, reason=why_not() or "")]
 NODES, PPN = 2, 2
@@ -56,4 +57,4 @@ def test_a_job_runs_under_what_was_tuned_on_its_nodes(
 def _colltune(cluster: NamespaceCluster, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, **cluster.environment, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = cluster.inside(sys.executable, "-m", "colltune", *arguments)
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280, check=False)
+    return run_to_end(command, env=environment)

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from commands import run_to_end
+
 # Two sessions on one machine have users of their own.
 GROUP = f"ctune{os.getpid()}"
 _PATIENCE_S = 240.0
@@ -87,7 +89,7 @@ def _bound(directory: str, place: Path) -> Iterator[Path]:
     """``directory`` also at ``place``; skips the test where this machine forbids it."""
     place.mkdir(mode=0o755)
     try:
-        done = subprocess.run(["mount", "--bind", directory, place], capture_output=True, text=True, check=False)
+        done = run_to_end(["mount", "--bind", directory, place])
         if done.returncode != 0:
             pytest.skip(f"other users may not run {Path(sys.executable).resolve()}: {done.stderr.strip()}")
         try:

@@ -11,13 +11,14 @@ from colltune.core.scenario import Scenario
 from colltune.store.dataset import load_grids, read_table
 from colltune.store.tuning import load_deployable, load_tuning
 from colltune_study.simulated.simulated_cluster import find_simgrid
+from commands import run_to_end
 
 TUNE = ("study", "tune")
 
 
 def run(environ: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "colltune", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=environ, timeout=240, check=False)
+    return run_to_end(command, env=environ)
 
 
 @pytest.fixture(scope="module", name="tuned")

@@ -23,6 +23,7 @@ from colltune.core.scenario import Scenario, SizeBasis
 from colltune.session.arguments import TuneArguments, offered
 from colltune.store.journal import Journal
 from colltune.store.tuning import JOURNAL, Tuning, save_tuning
+from commands import run_to_end
 from lint_trees import complete_file
 
 HERE = Environment("mpich", "5.0.2", "0" * 64, "a machine", 1, 2, "single", {})
@@ -155,9 +156,7 @@ def test_collect_and_predict_say_what_is_wrong_before_anything_starts(tmp_path: 
 
 
 def test_the_command_and_the_function_take_the_same() -> None:
-    helped = subprocess.run(
-        [sys.executable, "-m", "colltune", "tune", "--help"], capture_output=True, text=True, check=True
-    ).stdout
+    helped = run_to_end([sys.executable, "-m", "colltune", "tune", "--help"], check=True).stdout
     shown = {name.replace("-", "_") for name in re.findall(r"^  --([a-z-]+)", helped, re.MULTILINE)}
     taken = {
         one.name
@@ -217,7 +216,7 @@ def test_a_file_is_linted_and_mended_as_the_command_does(tmp_path: Path) -> None
     assert found.findings
     assert not list(tmp_path.glob("*.fixed.conf"))
     command = [sys.executable, "-m", "colltune", "lint", str(path), "--mpi-version", "5.0.11"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_to_end(command)
     assert done.stdout == f"{found}\n"
     assert done.returncode == bool(found.errors)
     colltune.lint([path], mpi_version="5.0.11", fix=True)

@@ -1,7 +1,6 @@
 """What `make artifact` runs: every row of the page of results has a step, or a reason why none makes it."""
 
 import re
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import artifact
+from commands import run_to_end
 
 ROOT = Path(__file__).parents[2]
 
@@ -57,7 +57,7 @@ def test_a_step_that_is_not_done_in_its_time_is_ended_with_what_it_started(
 
 def test_the_list_is_printed_without_running_anything() -> None:
     command = [sys.executable, ROOT / "benchmarks/artifact.py", "--list"]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    said = run_to_end(command, check=True).stdout
     assert "| `python benchmarks/bench_lookup.py` | bench/lookup.json | not run |" in said
     assert "not made: takes hours" in said
     assert "is not in the list" not in said

@@ -1,7 +1,5 @@
 """The figures of `make bench-own` and `make bench-variance`, of launches with effects that are known."""
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 import json

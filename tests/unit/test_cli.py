@@ -23,6 +23,7 @@ from colltune.core.summary import Summary
 from colltune.core.version import read_version
 from colltune.machine.command_lines import run_command
 from colltune.store.tuning import Provisional, Tuning, load_tuning, save_tuning
+from commands import run_to_end
 from lint_trees import complete_file
 
 
@@ -61,7 +62,7 @@ def test_help_names_the_commands_and_imports_no_heavy_library() -> None:
         "import sys\nfrom colltune.cli.app import app\nimport colltune.session.site.state\n"
         "print([name for name in ('sklearn', 'scipy', 'numpy', 'pandas', 'matplotlib') if name in sys.modules])"
     )
-    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = run_to_end([sys.executable, "-c", script], check=True)
     assert loaded.stdout.strip() == "[]"
 
 
@@ -72,7 +73,7 @@ def test_a_job_does_not_wait_at_its_start_for_libraries_of_the_proof(tmp_path: P
         "os.execvpe = lambda *_: print([name for name in ('numpy', 'scipy', 'sklearn') if name in sys.modules])\n"
         f"app(['run', {str(tmp_path)!r}, '--', '/bin/true'])"
     )
-    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = run_to_end([sys.executable, "-c", script], check=True)
     assert loaded.stdout.strip() == "[]"
 
 
@@ -82,7 +83,7 @@ def test_a_command_imports_neither_the_others_nor_rich() -> None:
         "try:\n    app(['env', 'nowhere'])\nexcept Exception:\n    pass\n"
         "print(sorted(name for name in sys.modules if name.startswith('colltune.cli.') or name == 'rich'))"
     )
-    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = run_to_end([sys.executable, "-c", script], check=True)
     names = {name.removeprefix("colltune.cli.") for name in literal_eval(loaded.stdout)}
     assert names >= {"app", "env"}
     assert names.isdisjoint({"tune", "run", "predict", "site", "rich"})
@@ -140,7 +141,7 @@ def test_env_prints_exports_with_the_place_of_the_files(tmp_path: Path) -> None:
     done = colltune("env", str(directory))
     assert done.returncode == 0
     script = f'{done.stdout}\nprintf %s "$MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"'
-    shown = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=True)
+    shown = run_to_end(["/bin/sh", "-c", script], check=True)
     assert shown.stdout == str(directory / "mpich" / "mpich-coll.json")
 
 
@@ -265,7 +266,7 @@ def test_a_manifest_of_another_schema_says_so(tmp_path: Path) -> None:
 def test_the_version_is_the_projects() -> None:
     """As it is now: a build of this tree, which other tests make, writes it anew."""
     command = [sys.executable, "-m", "colltune", "--version"]
-    shown = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    shown = run_to_end(command)
     now = read_version(Path(colltune_package.__file__).parent / "core")
     assert (shown.returncode, shown.stdout) == (0, f"colltune {now}\n")
 

@@ -26,6 +26,7 @@ from colltune.machine.compile import COMMON, ENTRY, LIBRARY_PARTS, TIMING_PARTS,
 from colltune.measure.contract import Effort
 from colltune.measure.request import PointRequest
 from colltune.mpi.installation import Installation
+from commands import run_to_end
 
 NATIVE = Path(__file__).parents[1] / "native"
 READERS = ("rules", "select", "table", "request", "lines", "measure")
@@ -131,7 +132,7 @@ def compiled(mpi: Installation, compiler: str, guided: bool, place: Path) -> Pat
         "-o",
         target,
     ]
-    made = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    made = run_to_end(command, env=environment)
     assert made.returncode == 0, made.stderr[-3000:]
     return target
 

@@ -16,6 +16,7 @@ from colltune.core.sample import Heaps, Sample, Status, log_speedup
 from colltune.core.scenario import Scenario
 from colltune.judge.verdict import compare
 from colltune.machine.compile import source_directory
+from commands import run_to_end
 
 HERE = Scenario("reduce_scatter", 1, 2, 1 << 18)
 PAYS = Sample(HERE, DEFAULT, Status.OK, (210e-6,) * 3, faults=96.0, kept_s=26e-6)
@@ -62,7 +63,7 @@ def test_what_was_freed_before_does_not_decide_whether_calls_meet_page_faults(tm
     flags = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{heap}"]
     target = tmp_path / "heap_of"
     subprocess.run(["cc", *flags, driver, heap / "heap.c", "-ldl", "-o", target], check=True, timeout=120)
-    done = subprocess.run([target], env={}, check=True, capture_output=True, text=True, timeout=60)
+    done = run_to_end([target], env={}, check=True)
     large, faults = map(int, done.stdout.split())
     assert large == 46 * 4096 - 16  # the block that was freed, with its head
     assert faults < 5  # of ten calls

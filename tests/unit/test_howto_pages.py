@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from colltune.core.topology import Top
 from colltune.learn.contract import Learner
 from colltune.schedule.topology_files import load_topology
+from commands import run_to_end
 
 ROOT = Path(__file__).parents[2]
 # Comments and docstrings speak of collectives, and decide nothing.
@@ -38,12 +38,10 @@ def test_a_strategy_that_is_written_as_the_page_says_keeps_all_laws_and_is_found
     (tmp_path / "mine.py").write_text(strategy)
     (tmp_path / "test_mine.py").write_text(suite)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_mine.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    done = run_to_end(command, cwd=tmp_path)
     assert done.returncode == 0, done.stdout
     find = "from colltune_study.research.strategies import contestants; print(len(contestants(['mine:SmallestFirst'])))"
-    done = subprocess.run(
-        [sys.executable, "-c", find], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
-    )
+    done = run_to_end([sys.executable, "-c", find], cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 
 
@@ -114,7 +112,7 @@ def test_a_command_of_three_files_works_is_listed_and_stands_in_the_manual(tmp_p
 
     def colltune(*words: str) -> str:
         command = [sys.executable, "-m", "colltune", *words]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+        done = run_to_end(command, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

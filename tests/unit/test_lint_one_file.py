@@ -1,7 +1,6 @@
 """colltune-lint, the one file, says what `colltune lint` says, without anything beside it."""
 
 import json
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from colltune.cli.app import app
+from commands import run_to_end
 from lint_mutants import COLLECTIVES, MUTANTS, UNDECIDED, VERSIONS, Mutant, mind, mutant, record, valid_files
 from lint_trees import complete_file
 from ucc_files import FOLLOWED, NOT_FOLLOWED
@@ -23,9 +23,7 @@ RECORDED = ROOT / "tests" / "recorded" / "lint" / "mutants.jsonl"
 @pytest.fixture(scope="module")
 def one_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Made from the package, in a folder of its own."""
-    made = subprocess.run(
-        [sys.executable, ROOT / "packaging" / "lint" / "one_file.py"], check=True, capture_output=True, text=True
-    )
+    made = run_to_end([sys.executable, ROOT / "packaging" / "lint" / "one_file.py"], check=True)
     path = tmp_path_factory.mktemp("lint") / "colltune_lint.py"
     path.write_text(made.stdout, encoding="utf-8")
     return path
@@ -34,7 +32,7 @@ def one_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def alone(one_file: Path, *words: str | Path) -> tuple[int, str]:
     """Its exit code and output in a Python that has no other packages than its own."""
     command = [sys.executable, "-I", "-S", one_file, *words]
-    done = subprocess.run(command, cwd=one_file.parent, capture_output=True, text=True, env={}, check=False)
+    done = run_to_end(command, cwd=one_file.parent, env={})
     return done.returncode, done.stdout + done.stderr
 
 

@@ -12,6 +12,7 @@ import pytest
 from colltune.core.errors import InputError
 from colltune.store import lock
 from colltune.store.lock import LOCK, Owner, locked
+from commands import run_to_end
 
 HOLD = """
 import sys
@@ -87,13 +88,9 @@ def test_without_hard_links_the_file_is_made_in_one_step_too(tmp_path: Path, mon
 
 def test_tune_says_it_in_one_line_before_it_looks_for_an_mpi(tmp_path: Path) -> None:
     first = holder(tmp_path)
-    done = subprocess.run(
+    done = run_to_end(
         [sys.executable, "-m", "colltune", "tune", "bcast", "--out", str(tmp_path)],
-        capture_output=True,
-        text=True,
         env={"PATH": "", "PYTHONPATH": os.pathsep.join(sys.path)},
-        timeout=60,
-        check=False,
     )
     first.communicate("")
     assert done.returncode == 2

@@ -24,6 +24,7 @@ from colltune.session.own_settings import settings_line
 from colltune.session.site.pending import command_text
 from colltune.site.store import INBOX, MARK, SiteStore
 from colltune.store.tuning import Tuning, load_tuning, save_tuning
+from commands import run_to_end
 from lint_trees import complete_file
 
 ROOT = Path(__file__).parents[2]
@@ -86,7 +87,7 @@ def tuning_of(place: Path, rules: RuleSet) -> dict[str, str]:
 def run_under(environment: dict[str, str], *words: object) -> list[str]:
     """What `colltune WORDS` writes to standard error."""
     command = [sys.executable, "-m", "colltune", *map(str, words)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=True)
+    done = run_to_end(command, env=environment, check=True)
     return done.stderr.splitlines()
 
 
@@ -243,7 +244,7 @@ def test_a_handler_that_a_preloaded_library_set_before_python_began_costs_no_com
         "with ended_by_signals():\n    print('command')\n"
     )
     environment = {**os.environ, "LD_PRELOAD": str(library)}
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
+    done = run_to_end([sys.executable, "-c", script], env=environment)
     assert (done.returncode, done.stdout) == (0, "child 3\ncommand\n"), done.stderr
 
 
@@ -270,5 +271,5 @@ def test_the_page_on_uninstalling_finds_every_variable_that_a_tuning_sets() -> N
         *(name for of in (FILES, SWITCHES) for names in of.values() for name in names),
     }
     environment = dict.fromkeys(ours, "") | {"PATH": "/usr/bin:/bin", "OMPI_MCA_btl": "self"}
-    done = subprocess.run(["sh", "-c", command], env=environment, capture_output=True, text=True, check=True)
+    done = run_to_end(["sh", "-c", command], env=environment, check=True)
     assert {line.partition("=")[0] for line in done.stdout.splitlines()} == ours

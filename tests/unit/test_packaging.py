@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from colltune.emit.mpich.selection_file import MpichEmitter
+from commands import run_to_end
 
 ROOT = Path(__file__).parents[2]
 METADATA = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -167,7 +168,7 @@ def test_the_bill_of_materials_names_the_wheel_and_each_package_that_it_needs(tm
     wheel = tmp_path / "colltune-7.8.9-py3-none-any.whl"
     wheel.write_bytes(b"a wheel")
     script = ROOT / "packaging" / "sbom.py"
-    said = subprocess.run([sys.executable, script, wheel], check=True, capture_output=True, text=True).stdout
+    said = run_to_end([sys.executable, script, wheel], check=True).stdout
     bill = json.loads(said)
     assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
     product = bill["metadata"]["component"]
@@ -178,7 +179,7 @@ def test_the_bill_of_materials_names_the_wheel_and_each_package_that_it_needs(tm
     assert len(bill["dependencies"][0]["dependsOn"]) == len(plain)
     references = [one["bom-ref"] for one in bill["components"]]
     assert len(set(references)) == len(references) > len(plain)
-    absent = subprocess.run([sys.executable, script, tmp_path / "no.whl"], check=False, capture_output=True, text=True)
+    absent = run_to_end([sys.executable, script, tmp_path / "no.whl"])
     assert (absent.returncode, absent.stderr.count("\n")) == (1, 1)
 
 
@@ -235,7 +236,7 @@ def test_easybuild_installs_it_on_the_system_s_python(tmp_path: Path) -> None:
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
     (wheel,) = dist.iterdir()
     write = [python, ROOT / "packaging" / "easyconfig.py", wheel]
-    recipe = subprocess.run(write, check=True, capture_output=True, text=True).stdout
+    recipe = run_to_end(write, check=True).stdout
     version = re.search(r"^version = '(.*)'", recipe, re.MULTILINE).group(1)  # type: ignore[union-attr]
     (tmp_path / f"colltune-{version}.eb").write_text(recipe)
     environment = {
@@ -246,9 +247,7 @@ def test_easybuild_installs_it_on_the_system_s_python(tmp_path: Path) -> None:
     }
     words = ["--modules-tool=Lmod", f"--sourcepath={dist}:{tmp_path / 'sources'}", f"--prefix={tmp_path / 'prefix'}"]
     words += ["--detect-loaded-modules=ignore", f"colltune-{version}.eb"]
-    done = subprocess.run(
-        [python.parent / "eb", *words], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
+    done = run_to_end([python.parent / "eb", *words], cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stdout[-3000:]
     assert shutil.which("colltune", path=str(tmp_path / "prefix" / "software" / "colltune" / version / "bin"))
 
@@ -265,7 +264,7 @@ def test_the_debian_package_is_built_and_works(tmp_path: Path) -> None:
     if subprocess.run(["/usr/bin/python3", "-c", same], check=False).returncode:
         pytest.skip("the system's Python is another one, and cannot use these packages")
     build = ["sh", ROOT / "packaging" / "debian.sh", tmp_path / "deb"]
-    done = subprocess.run(build, env=system, capture_output=True, text=True, check=False)
+    done = run_to_end(build, env=system)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
     (package,) = (tmp_path / "deb").glob("*.deb")
     root = tmp_path / "root"
@@ -281,5 +280,5 @@ def test_the_debian_package_is_built_and_works(tmp_path: Path) -> None:
         "AUTOPKGTEST_TMP": str(tmp_path),
     }
     script = ROOT / "packaging" / "debian" / "tests" / "first-steps"
-    done = subprocess.run(["sh", script], env=environment, capture_output=True, text=True, check=False)
+    done = run_to_end(["sh", script], env=environment)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]

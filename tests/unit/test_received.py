@@ -24,6 +24,7 @@ from colltune.emit.live_rules import LIVE_FILE
 from colltune.emit.openmpi.reader import reads_version_2
 from colltune.emit.openmpi.rules_file import OpenMpiEmitter
 from colltune.store.tuning import MANIFEST, Provisional, Tuning, load_tuning, save_tuning
+from commands import run_to_end
 from lint_trees import complete_file
 
 VARIABLE = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
@@ -65,10 +66,12 @@ def test_no_variable_but_those_of_its_own_files_is_read(
     (name, value), *_ = variables.items()
     command = [sys.executable, "-m", "colltune"]
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": os.pathsep.join(sys.path), "HOME": str(tmp_path)}
-    told = subprocess.run(
+    told = run_to_end(
         ["sh", "-c", f'eval "$({shlex.join([*command, "env", str(place)])})"; echo "[$LD_PRELOAD]"'],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=True,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env=environment,
+        check=True,
+    )
     assert (told.stdout, len(told.stderr.splitlines())) == ("[]\n", 1)
     assert name in told.stderr
     assert not (tmp_path / "ran").exists()
@@ -174,7 +177,7 @@ def test_no_module_of_the_working_directory_is_imported_to_ask_a_library(tmp_pat
     )
     environment = {"PATH": "", "PYTHONPATH": os.pathsep.join(sys.path), "HOME": str(tmp_path)}
     command = [sys.executable, "-c", script]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False, cwd="/")
+    done = run_to_end(command, env=environment, cwd="/")
     assert done.returncode == 0, done.stderr
     assert not (tmp_path / "ran").exists()
 

@@ -18,6 +18,7 @@ from typer.main import get_command
 from colltune.cli.app import app
 from colltune.core import disturbance
 from colltune.core.version import read_version
+from commands import run_to_end
 
 ROOT = Path(__file__).parents[2]
 MANUAL = ROOT / "packaging" / "man" / "colltune.1"
@@ -32,9 +33,7 @@ def module(name: str) -> list[str]:
 
 def run(command: list[str], place: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
-    return subprocess.run(
-        command, cwd=place, env={**kept, **environment}, capture_output=True, text=True, timeout=600, check=False
-    )
+    return run_to_end(command, cwd=place, env={**kept, **environment}, timeout=600)
 
 
 def must(command: list[str], place: Path, **environment: str) -> str:

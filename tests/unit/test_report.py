@@ -1,7 +1,6 @@
 """What the report works out from a campaign, and the page that it makes of it."""
 
 import json
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,6 +28,7 @@ from colltune.report.job import shape_gains
 from colltune.session.explain import load_findings
 from colltune.store.journal import Journal
 from colltune.store.tuning import JOURNAL, Tuning, save_tuning
+from commands import run_to_end
 
 HERE = Environment("mpich", "5.0.2", "0" * 64, "a machine", 2, 2, "single", {})
 RING, TREE = Choice("ring"), Choice("tree", (("k", 4),))
@@ -323,7 +323,7 @@ def test_the_first_screen_says_what_to_do_next() -> None:
 def test_the_line_to_copy_works_as_printed_from_any_directory(tuned: Path, tmp_path: Path) -> None:
     [(_, line), *_] = next_steps(load_findings(tuned), tuned)
     shell = ["bash", "-c", f'cd / && {line}; echo "code $?"']
-    done = subprocess.run(shell, capture_output=True, text=True, check=False, timeout=60)
+    done = run_to_end(shell)
     assert "command not found" not in done.stderr, done.stderr
     assert "no tuning" not in done.stderr
 

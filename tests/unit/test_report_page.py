@@ -1,7 +1,6 @@
 """The report in a real browser: it draws, answers to pointer and keys, and passes axe-core's checks."""
 
 import shutil
-import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.report.findings import Findings
 from colltune.report.html import build_page
+from commands import run_to_end
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="looking at the page needs playwright")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="the checks need axe-playwright-python")
@@ -179,7 +179,7 @@ def test_nothing_that_announces_something_ends_a_printed_page(browser: Any, page
     for height in range(520, 1000, 40):
         paper = tmp_path / "paper.pdf"
         page.pdf(path=paper, width="720px", height=f"{height}px", margin={"top": "30px", "bottom": "30px"})
-        text = subprocess.run(["pdftotext", "-layout", str(paper), "-"], check=True, capture_output=True, text=True)
+        text = run_to_end(["pdftotext", "-layout", str(paper), "-"], check=True)
         pages = text.stdout.removesuffix("\f").split("\f")
         assert len(pages) > 2
         assert all(one.strip() for one in pages)

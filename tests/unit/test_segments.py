@@ -1,7 +1,5 @@
 """Few wide segments: the optimum over sizes, shapes that join, and what breaks a rule."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import product

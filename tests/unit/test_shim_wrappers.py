@@ -1,10 +1,11 @@
 """The tables of native/common/collectives.h, of which all wrappers are made, hold every collective of MPI."""
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+
+from commands import run_to_end
 
 _COMMON = Path(__file__).resolve().parents[2] / "native" / "common"
 _ASK = """#include "collectives.h"
@@ -20,7 +21,7 @@ def functions() -> dict[str, str]:
     if compiler is None:
         pytest.skip("no C compiler")
     command = [compiler, "-E", "-P", "-x", "c", f"-I{_COMMON}", "-"]
-    text = subprocess.run(command, input=_ASK, capture_output=True, text=True, check=True).stdout
+    text = run_to_end(command, input=_ASK, check=True).stdout
     lines = (" ".join(line.split()) for line in text.split(";") if line.strip())
     return dict(line.split(" ", 1) for line in lines)
 

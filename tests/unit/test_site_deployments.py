@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from colltune.site.store import SiteStore
+from commands import run_to_end
 from pip_environment import environment_with
 
 ROOT = Path(__file__).parents[2]
@@ -90,7 +91,7 @@ def _module_of(programs: Path, place: Path, name: str, syntax: str, **more: str)
         *(f"--module-syntax={syntax}", *_options(place / "prefix")),
     ]
     environment = _environment(programs, **more)
-    return subprocess.run(command, env=environment, cwd=place, capture_output=True, text=True, check=False)
+    return run_to_end(command, env=environment, cwd=place)
 
 
 def _loaded(modules: Path, *names: str, undone: bool = False, **more: str) -> Mapping[str, str]:
@@ -98,9 +99,7 @@ def _loaded(modules: Path, *names: str, undone: bool = False, **more: str) -> Ma
     asked = [f"load {name}" for name in names] + ([f"unload {names[0]}"] if undone else [])
     lines = [f'eval "$({LMOD} bash {one})" || exit 1' for one in asked]
     environment = {"PATH": os.environ["PATH"], "HOME": str(modules), "MODULEPATH": str(modules), **more}
-    done = subprocess.run(
-        ["bash", "-c", "\n".join([*lines, "env -0"])], env=environment, capture_output=True, text=True, check=True
-    )
+    done = run_to_end(["bash", "-c", "\n".join([*lines, "env -0"])], env=environment, check=True)
     return dict(word.split("=", 1) for word in done.stdout.split("\0") if "=" in word)
 
 
@@ -133,13 +132,8 @@ def test_other_modules_stay_as_they_are(programs: Path, tmp_path: Path) -> None:
 @needs_lmod
 def test_easybuild_reads_the_easyconfig(programs: Path, tmp_path: Path) -> None:
     """It names what the project's metadata asks for: as a dependency, in one of these bundles, or as an extension."""
-    done = subprocess.run(
-        [programs / "python", "-c", READ, EASYCONFIG, *_options(tmp_path)],
-        env=_environment(programs),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
+    done = run_to_end(
+        [programs / "python", "-c", READ, EASYCONFIG, *_options(tmp_path)], env=_environment(programs), cwd=tmp_path
     )
     assert done.returncode == 0, done.stdout + done.stderr
     read = json.loads(done.stdout.splitlines()[-1])

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from colltune.core.choice import Choice
 from colltune.site.canary import Canary, begin, is_drawn, stop
 from colltune.site.release import Release, activate, publish
 from colltune.site.store import SiteStore
+from commands import run_to_end
 
 NAME = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
 needs_lmod = pytest.mark.skipif(not Path("/usr/share/lmod/lmod/libexec/lmod").exists(), reason="no Lmod (apt: lmod)")
@@ -37,7 +37,7 @@ def loaded(lines: str) -> dict[str, str]:
     """The variables that the output of a module command sets in a shell."""
     script = f"{lines}\nenv -0"
     clean = {"PATH": os.environ["PATH"], "MODULEPATH": ""}
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, env=clean)
+    done = run_to_end(["bash", "-c", script], check=True, env=clean)
     return dict(line.split("=", 1) for line in done.stdout.split("\0") if "=" in line)
 
 
@@ -113,9 +113,7 @@ def load_module(
     if by == "tcl":
         command = [_TCL, "bash"]
     around = {"PATH": f"{path}:{os.environ['PATH']}", "HOME": "/nonexistent", "MODULEPATH": str(modules), **job}
-    done = subprocess.run(
-        [*command, verb, "colltune-tuned/mpich-5.0.2"], capture_output=True, text=True, check=False, env=around
-    )
+    done = run_to_end([*command, verb, "colltune-tuned/mpich-5.0.2"], env=around)
     return loaded(done.stdout)
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from commands import run_to_end
+
 _ROOT = Path(__file__).resolve().parents[2]
 _SANITIZED = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
@@ -24,7 +26,7 @@ def ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def figures(program: Path, *arguments: str) -> dict[str, int]:
-    done = subprocess.run([str(program), *arguments], capture_output=True, text=True, check=True, timeout=200)
+    done = run_to_end([str(program), *arguments], check=True)
     return {name: int(value) for name, value in (item.split("=") for item in done.stdout.split())}
 
 

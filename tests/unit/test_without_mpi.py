@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from commands import run_to_end
+
 _SCRIPT = Path(__file__).parents[2] / ".ci" / "without_mpi.py"
 _NAMES = ("mpiexec", "mpicc.openmpi", "srun", "orterun")
 
@@ -29,7 +31,7 @@ def test_the_mpi_of_the_system_is_hidden_named_and_there_again(mounts: bool, tmp
     script = "tool; for name in mpirun {}; do command -v $name; $name; done 2>&1; exit 3".format(" ".join(_NAMES))
     command = [sys.executable, _SCRIPT, "sh", "-c", script]
     environment = {**os.environ, "PATH": f"{place}:{os.environ['PATH']}"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = run_to_end(command, env=environment)
     hidden, *lines = [
         line for line in done.stdout.splitlines() if not line.startswith("hidden in ") or str(place) in line
     ]
