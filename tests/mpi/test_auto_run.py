@@ -45,7 +45,7 @@ def test_runs_find_a_faster_choice_use_it_and_leave_it_where_it_turns_bad(
     """On MPICH, where the delay can be put before the calls of one side."""
     loop, memory = loop_on(mpi, tmp_path)[0], tmp_path / "memory"
     delay(loop, monkeypatch)
-    assert "run 1: recorded what the program calls: 1 kind of its calls can be tuned" in run(loop, memory, 5000, 0)
+    assert "run 1: recorded what the program calls; 1 kind of its calls can be tuned" in run(loop, memory, 5000, 0)
     found = load_candidates(memory)
     assert found is not None
     (kind,) = found.kinds
@@ -86,7 +86,7 @@ def test_a_program_that_fails_or_is_another_one_is_recorded_anew(
     assert load_candidates(memory) is None
     # Calls as few as these are not tried, however much of the time they take.
     few = r"nothing is tried: calls that can be tuned take [\d.]+% of its time, (but .* 50 times|and no kind of call)"
-    assert re.search(f"run 1: recorded what the program calls: {few}", run(loop, memory, 50, 0))
+    assert re.search(f"run 1: recorded what the program calls; {few}", run(loop, memory, 50, 0))
     # With other arguments it is the same program.
     said = run(loop, memory, 60, 0)
     assert re.search(f"run 2: {few}", said)

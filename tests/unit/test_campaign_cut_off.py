@@ -34,7 +34,7 @@ def test_a_grid_of_which_a_point_was_given_up_is_not_said_to_be_whole() -> None:
     assert len(bench.measured) == len(bench.pairs) - len(
         bench.spaces["bcast"].choices(next(iter(sorted(bench.pairs)))[0])
     )
-    assert outcome.reasons == {"bcast": "the budget is spent"}
+    assert outcome.reasons == {"bcast": "the time for measuring is spent"}
 
 
 def test_resume_of_a_learners_campaign_measures_nothing_twice() -> None:

@@ -1,26 +1,30 @@
 """Tuning for an application: the job it is tuned on, and what is said of it where little or nothing was measured."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from colltune.bench.workbench import MachineOptions
 from colltune.catalog import load
 from colltune.core.choice import Choice
+from colltune.core.disturbance import Disturbance
 from colltune.core.errors import InputError
 from colltune.core.proven import Decision, Verdict
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.summary import Summary
 from colltune.learn.stakes import Stakes
+from colltune.mpi.installation import Installation, Launcher, Library
 from colltune.mpi.job import Job, Node, Scheduler
 from colltune.profile.application_profile import Calls, Communicator, Profile
 from colltune.prove.time_plan import TimePlan
 from colltune.search.campaign import Outcome
 from colltune.session.tuning.options import TuneOptions, TuneResult, budget_of
-from colltune.session.tuning.payoff import for_application, machine_like, payoff_of
+from colltune.session.tuning.payoff import for_application, machine_like, payoff_of, require_profiled_mpi
 from colltune.store.tuning import Tuning
 
+_BUSY = Disturbance(True, 10, 9, "others", 0.5, "n17", disturbed_share=0.9)
 _LAPTOP = Job(Scheduler.NONE, (Node("localhost", 2),))
 
 
@@ -40,6 +44,15 @@ def test_ranks_per_node_and_thread_level_are_those_of_the_profile() -> None:
     assert (found.nodes, found.ppn, found.thread_level) == (1, 4, "multiple")
     found = machine_like(profile(calls("bcast", 1, 4), multiple=False), MachineOptions(), "", _LAPTOP)
     assert (found.ppn, found.thread_level) == (4, "single")
+
+
+def test_the_nearest_mpi_is_not_tuned_for_the_profile_of_another() -> None:
+    path = Path("/opt/mpiexec")
+    here = Installation(Library.MPICH, "5.0.2", Launcher.HYDRA, path, path, path, "0")
+    for name in ("", "mpich 4.2.0", "IPM 2.0.6"):
+        require_profiled_mpi(replace(profile(), mpi=name), here)
+    with pytest.raises(InputError, match=r"with openmpi 4\.1\.4, and the nearest MPI is mpich 5\.0\.2 \(/opt"):
+        require_profiled_mpi(replace(profile(), mpi="openmpi 4.1.4"), here)
 
 
 def test_what_the_user_gives_goes_before_the_profile() -> None:
@@ -130,11 +143,17 @@ def test_nothing_measured_is_not_nothing_to_save() -> None:
     at_stake = Stakes({scenario: 0.5, replace(scenario, size_bytes=8): 0.1}, 7200.0)
     text = payoff_of(result([], []), at_stake, 4).text()
     assert "not known" in text
+    assert text.endswith("Tune again with a larger --budget.")
     assert "nothing" not in text.lower()
     sample = Sample(scenario, Choice("binomial"), Status.OK, (1e-6,), 0.1, 1, 0.0)
     text = payoff_of(result([], [sample]), at_stake, 4).text()
     assert text.startswith("Nothing was proven faster")
     assert "1 of its 2 kinds of calls" in text
+    busy = result([], [sample])
+    busy = replace(busy, tuning=replace(busy.tuning, summary=replace(busy.tuning.summary, disturbance=_BUSY)))
+    text = payoff_of(busy, at_stake, 4).text()
+    assert text.startswith("On the busy machine nothing was judged, so it is not known what tuning saves;")
+    assert text.endswith("Tune again on idle processors.")
     kept = Decision(scenario, Choice("binomial"), Verdict.KEPT, (2.0,) * 8, "")
     text = payoff_of(result([kept], [sample]), at_stake, 4).text()
     assert text.startswith("Saves about 2 core-hours (at least 2) over 2 h")

@@ -12,6 +12,7 @@ import colltune
 from colltune.cli.app import app
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
+from colltune.core.sample import Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
@@ -43,6 +44,14 @@ def test_the_grid_takes_about_what_was_planned(calibration: LaunchCosts) -> None
     assert costs.scenarios == len(scenarios)
     assert costs.pairs == sum(len(point.choices) for point in points)
     assert 0.5 * took_s < costs.grid_s < 2.0 * took_s
+
+
+def test_what_other_programs_disturbed_plans_nothing(calibration: LaunchCosts) -> None:
+    """A grid that takes no time would be measured within any budget, and no region be proven."""
+    samples = tuple(replace(one, status=Status.DISTURBED) for one in calibration.samples)
+    catalogue = MemoryBench(truth, nodes=4, ppn=4).catalogue
+    with pytest.raises(InputError, match=rf"disturbed all {len(samples)} measurements.*Plan on idle processors"):
+        costs_of(catalogue, replace(calibration, samples=samples), ["bcast"], (4, 4))
 
 
 def test_a_tree_of_one_latency_and_one_bandwidth_is_found() -> None:

@@ -10,6 +10,7 @@ from written_summary import read_summary
 
 from colltune.cli.app import app
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.disturbance import Disturbance
 from colltune.core.errors import InputError
 from colltune.core.interval import Interval
 from colltune.core.proven import Decision, Verdict
@@ -216,6 +217,8 @@ def test_what_is_provisional_is_never_told_as_proven() -> None:
     text = told(found)
     assert "unproven 1 shape and size, provisional: --provisional loads them" in text
     assert "nothing was proven faster" in text
+    busy = replace(found.summary, disturbance=Disturbance(True, 10, 9, "others", 0.5, "n17", disturbed_share=0.9))
+    assert "on the busy machine nothing was judged" in told(replace(found, summary=busy))
     assert "2.00x" not in text
     assert found.regions(Verdict.KEPT) == []
 

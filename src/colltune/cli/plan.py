@@ -81,7 +81,7 @@ def format_costs(costs: "Costs") -> list[str]:
     ) else []  # fmt: skip
     return [
         f"{costs.nodes} x {format_count(costs.ppn, 'rank')}: {', '.join(costs.collectives)}",
-        f"{format_count(costs.shapes, 'shape')}, {costs.scenarios} scenarios, {costs.pairs} pairs of one and a choice",
+        f"{format_count(costs.shapes, 'shape')}, {costs.scenarios} scenarios, {costs.pairs} choices in them",
         f"a launch: {format_duration(costs.launch_s)}",
         f"the shortest tuning with a proof: {priced(costs.least_s)}",
         f"a budget that measures the whole grid: {priced(costs.whole_s)}",

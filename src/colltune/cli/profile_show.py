@@ -15,6 +15,11 @@ from colltune.profile.page_faults import page_faults_text
 
 _BAR = 24
 _BRIEF = 8
+# Rows that differ in the operation alone; sums and products are not named.
+_OPERATIONS = {
+    "extremum": "max, min", "logical": "logical", "bitwise": "bitwise", "location": "maxloc, minloc",
+    "user_commutative": "own operation", "user_ordered": "own operation, ordered",
+}  # fmt: skip
 
 
 def print_profile(profile: Profile, path: Path, *, brief: bool) -> None:
@@ -83,7 +88,7 @@ def _table(profile: Profile, rows: Sequence[Calls]) -> TextTable:
             str(one.communicator),
             _size(one),
             f"{max(1, round(one.calls)):.6g}" if one.rank_calls else "-",
-            f"{one.own_bytes / max(profile.reporting, 1):.3g}" if one.rank_calls else "-",
+            f"{one.own_bytes / max(profile.reporting, 1):,.0f}" if one.rank_calls else "-",
             format_duration(one.time_s / one.rank_calls) if one.rank_calls else "-",
             f"{one.time_s / max(profile.core_s, 1e-12):.1%}",
             waiting,
@@ -94,7 +99,7 @@ def _table(profile: Profile, rows: Sequence[Calls]) -> TextTable:
 
 def _name(one: Calls) -> str:
     form = {"blocking": "", "nonblocking": " (non-blocking)", "persistent": " (persistent)"}[one.form]
-    extra = []
+    extra = [_OPERATIONS[one.op]] if one.op in _OPERATIONS else []
     if one.blocks is not None and one.blocks.total_bytes:
         if one.blocks.sparsity > 0.0:
             extra.append(f"{one.blocks.sparsity:.0%} empty")

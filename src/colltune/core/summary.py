@@ -13,7 +13,7 @@ from colltune.core.units import format_budget
 # No scheduler gives a job more time than a week.
 MOST_BUDGET_S = 7 * 86400.0
 # Why a collective was measured no further, where more measuring could still find something faster.
-BUDGET_SPENT = "the budget is spent"
+BUDGET_SPENT = "the time for measuring is spent"
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,9 @@ def nothing_text(findings: Findings) -> str:
     names = ", ".join(findings.rule_sets)
     if not findings.summary.gated:
         return f"{names}: tuned without a proof, so calls may be slower"
-    return f"The library's own choice stands everywhere for {names}: nothing was proven faster"
+    is_judged = findings.summary.disturbance is None or not findings.summary.disturbance.is_busy
+    why = "nothing was proven faster" if is_judged else "on the busy machine nothing was judged"
+    return f"The library's own choice stands everywhere for {names}: {why}"
 
 
 def changed_text(findings: Findings) -> str:

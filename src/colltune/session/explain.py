@@ -112,7 +112,7 @@ def scenario_of(tuning: Tuning, collective: str, size: str | int | None, nodes: 
             raise InputError(f"a barrier has no message, so not one of {size}", "Leave --size out")
         return Scenario(collective, nodes, ppn, 0)
     if size is None:
-        raise InputError(f"which size of {collective}?", "Give for example --size 4KiB")
+        raise InputError(f"the size of the {collective} is missing", "Give for example --size 4KiB")
     size_bytes = parse_size(size)
     if size_bytes == 0:
         raise InputError(f"{collective} of no bytes runs no algorithm", "Give for example --size 4KiB")

@@ -15,7 +15,7 @@ from colltune.bench.contract import Bench
 from colltune.bench.workbench import check_collectives
 from colltune.catalog import Catalogue
 from colltune.core.errors import InputError
-from colltune.core.sample import Sample
+from colltune.core.sample import Sample, Status
 from colltune.core.scenario import PER_BLOCK, Scenario
 from colltune.core.space import Point, message_sizes, shapes
 from colltune.core.units import format_count, format_duration
@@ -60,7 +60,12 @@ class LaunchCosts:
 
     @cached_property
     def calls(self) -> Extrapolation:
-        """What measuring a choice takes."""
+        """What measuring a choice takes. Raises InputError where other programs disturbed all that was measured."""
+        if self.samples and all(one.status is Status.DISTURBED for one in self.samples):
+            raise InputError(
+                f"other programs disturbed all {len(self.samples)} measurements, so what measuring takes is not known",
+                "Plan on idle processors, or give the measurements of a tuning by --from",
+            )
         return Extrapolation.of(self.samples, _EFFORT)
 
 

@@ -83,7 +83,7 @@ class FirstRun:
                 " time. The next runs try faster algorithms in them. Checking that these give right results took"
                 f" {format_duration(time.monotonic() - began_s)} after the program's end"
             )
-        listener(f"run {number}: recorded what the program calls: {text}")
+        listener(f"run {number}: recorded what the program calls; {text}")
         return RunOutcome(done.exit_code, profile=place)
 
 
@@ -144,7 +144,7 @@ def ready_auto(
         kept = any(rules.departs for rules in (memory.tuning.live or {}).values())
         text = f"nothing is tried: {candidates.why_none}" if candidates.why_none else text
         text += f"; the proven rules of {directory} decide the calls that they are for" if kept else ""
-        listener(f"run {number}: {text}")
+        listener(text)  # without a number: such a run leaves no record
         return ready_run(directory, command, RunOptions(via="live"), environment, listener)
     force = put_in_force(directory, memory.tuning, environment, "live", command)
     in_force = tables(memory.tuning.live or {}, plan.in_force)

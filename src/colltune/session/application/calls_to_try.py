@@ -99,10 +99,11 @@ def why_none_is_tried(profile: Profile, catalogue: Catalogue, kinds: Sequence[Ca
             f"{text}, most of it on communicators with different numbers of ranks on their nodes: no rule is for these"
         )
     most = max(few, key=lambda one: one.calls)
+    size = "" if most.collective == "barrier" else f" of about {format_size(round(most.size_mean))}"
     return (
         f"{text}, but a run can try a choice only in a kind of call that it makes {_FEWEST_CALLS:,} times, and makes"
-        f" none so often: {most.collective} of about {format_size(round(most.size_mean))} {most.calls:,.0f} times."
-        " `colltune tune --profile` measures such calls in launches of its own"
+        f" none so often: {most.collective}{size} {most.calls:,.0f} times. `colltune profile` and then `colltune tune"
+        " --profile` measure such calls in launches of their own"
     )
 
 

@@ -13,6 +13,7 @@ from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.core.summary import ApplicationRuns
 from colltune.core.units import format_duration
 from colltune.learn.stakes import Stakes
+from colltune.mpi.installation import Installation, Library
 from colltune.mpi.job import Job, Scheduler
 from colltune.profile.application_profile import Profile, arrival_skew, stakes
 from colltune.prove.in_run.whole_runs import Checked
@@ -27,7 +28,8 @@ _LEAST_S = 10.0
 class Payoff:
     """Core-seconds: what the proven decisions are expected to save over the run time to come, and what tuning took.
 
-    ``proven`` decisions; ``measured`` of the ``at_stake`` kinds of calls (shape and size) that can be tuned.
+    ``proven`` decisions, if any was judged; ``measured`` of the ``at_stake`` kinds of calls (shape and size) that can
+    be tuned.
     """
 
     saving_core_s: float
@@ -37,17 +39,16 @@ class Payoff:
     proven: int
     measured: int
     at_stake: int
-    more_time: str = "a larger --budget"
+    again: str = "with a larger --budget"
+    is_judged: bool = True
 
     def text(self) -> str:
         core_s = (self.saving_low_core_s, self.saving_core_s, self.cost_core_s)
         low, mean, cost = (f"{value / 3600.0:.3g}" for value in core_s)
         seen = f"{self.measured} of its {self.at_stake} kinds of calls (collective, shape and size) were measured"
-        if not self.measured:
-            return (
-                "None of the application's calls was measured, so it is not known whether tuning saves anything; "
-                f"cost {cost} core-hours. Tune again with {self.more_time}."
-            )
+        if not self.measured or not self.is_judged:
+            why = "On the busy machine nothing was judged" if self.measured else "None of its calls was measured"
+            return f"{why}, so it is not known what tuning saves; cost {cost} core-hours. Tune again {self.again}."
         if not self.proven:
             return f"Nothing was proven faster, so nothing is saved; {seen}; cost {cost} core-hours."
         return (
@@ -82,6 +83,17 @@ def machine_like(profile: Profile, given: MachineOptions, thread_level: str, job
         ppn=given.ppn or ppn,
         thread_level=thread_level or theirs,
     )
+
+
+def require_profiled_mpi(profile: Profile, here: Installation) -> None:
+    """Raises InputError where ``profile`` is of another MPI than this one, which is merely the nearest."""
+    name = profile.mpi.partition(" ")[0]
+    if name in set(Library) and name != here.library:
+        raise InputError(
+            f"the application was profiled with {profile.mpi}, and the nearest MPI is {here.library} {here.version}"
+            f" ({here.mpiexec})",
+            f"Give --mpiexec of the {name} that runs the application, or {here.mpiexec} to tune that",
+        )
 
 
 def stakes_of(
@@ -171,7 +183,9 @@ def after_check(result: TuneResult, checked: Checked, tuning: Tuning, took_s: fl
 def payoff_of(result: TuneResult, at_stake: Stakes, ranks: int) -> Payoff:
     """What ``result`` is worth to the application."""
     kept = [one for one in result.gate if one.verdict is Verdict.KEPT]
-    cost_s = result.tuning.summary.total_s
+    summary = result.tuning.summary
+    cost_s = summary.total_s
+    is_busy = summary.disturbance is not None and summary.disturbance.is_busy
     saved = _saved(kept, at_stake, {one.scenario: one.speedup.estimate for one in kept})
     low = _saved(kept, at_stake, {one.scenario: one.speedup.low for one in kept})
     measured = {sample.scenario for sample in result.outcome.samples if sample.times_s and sample.choice != DEFAULT}
@@ -183,7 +197,8 @@ def payoff_of(result: TuneResult, at_stake: Stakes, ranks: int) -> Payoff:
         len(kept),
         len(measured & at_stake.share.keys()),
         len(at_stake.share),
-        result.tuning.summary.more_time,
+        "on idle processors" if is_busy else f"with {summary.more_time}",
+        bool(kept) or not is_busy,
     )
 
 

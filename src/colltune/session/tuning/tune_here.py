@@ -23,7 +23,7 @@ from colltune.prove.in_run.trial import require_command
 from colltune.session.own_settings import settings_line
 from colltune.session.tuning.check_application import check_with_application
 from colltune.session.tuning.options import Listener, TuneOptions, TuneResult, require_writable
-from colltune.session.tuning.payoff import Payoff, for_application, machine_like, payoff_of
+from colltune.session.tuning.payoff import Payoff, for_application, machine_like, payoff_of, require_profiled_mpi
 from colltune.session.tuning.tune import tune
 from colltune.site.identity import describe_fabric
 from colltune.store.lock import locked
@@ -76,6 +76,8 @@ def _tune_job(options: TuneOptions, out: Path, listener: Listener, stop: StopReq
     fabric = describe_fabric(read_features(RunningMachine()), os.environ)
     bench = replace(bench, environment=bench.environment.with_fabric(fabric))
     if application is not None:
+        if machine.mpiexec is None:
+            require_profiled_mpi(application, bench.installation)
         shape = (bench.nodes, bench.ppn)
         bench = replace(bench, beside=side_by_side(application, bench.ppn))
         if (share := alltoallv_share(application)) >= _WORTH_A_NOTE:
