@@ -41,18 +41,18 @@ _Key = tuple[Scenario, Choice, float, tuple[float, ...]]
 
 @dataclass
 class SiteMemory:
-    """The store from within the tuning on ``bench`` into ``out``.
+    """The store from within the tuning on ``bench`` into ``out``; without a store it knows nothing and keeps nothing.
 
     ``known``: what there is to begin with, and ``index`` has the rest; ``began_s``: seconds since the epoch.
     ``budget_s``: what the user gives the tuning.
     """
 
-    store: SiteStore
     bench: Bench
     out: Path
     note: Callable[[str], None]
-    known: Knowledge
-    index: Index
+    store: SiteStore | None = None
+    known: Knowledge = field(default_factory=Knowledge)
+    index: Index | None = None
     budget_s: float = math.inf
     began_s: float = field(default_factory=time.time)
     _narrower: bool = False  # whether this job tunes fewer collectives than the tuning that is there
@@ -67,10 +67,10 @@ class SiteMemory:
         out: Path,
         note: Callable[[str], None],
         budget_s: float = math.inf,
-    ) -> "SiteMemory | None":
-        """The memory of ``spaces`` in the store at ``place``; None, and a note, where that cannot be read."""
+    ) -> "SiteMemory":
+        """The memory of ``spaces`` in the store at ``place``; of nothing, and a note, where that cannot be read."""
         if place is None:
-            return None
+            return cls(bench, out, note)
         shapes = {(one.nodes, one.ppn) for space in spaces.values() for one in space.scenarios}
         hosts = bench.topology(None, note).hosts[: bench.nodes]
         try:
@@ -81,7 +81,7 @@ class SiteMemory:
                 slow = slow_nodes(index, hosts)
         except InputError as error:
             note(f"warning: the store is not used: {error.what}; `colltune site add {out}` adds this tuning later")
-            return None
+            return cls(bench, out, note)
         for text in slow:
             note(text)
         count = index.count
@@ -91,7 +91,7 @@ class SiteMemory:
         there = {} if known.tuning is None else known.tuning.rule_sets
         narrower = any(rules.departs and name not in spaces for name, rules in there.items())
         given = {_key(one) for one in known.samples}
-        return cls(store, bench, out, note, known, index, budget_s, _narrower=narrower, _given=given)
+        return cls(bench, out, note, store, known, index, budget_s, _narrower=narrower, _given=given)
 
     @property
     def of_others(self) -> Earlier | None:
@@ -107,6 +107,8 @@ class SiteMemory:
 
     def _compared(self, pairs: Iterable[_Pair]) -> dict[_Pair, list[PairedRatio]]:
         """The comparisons of ``pairs`` that are not stale, by pair."""
+        if self.index is None:
+            return {}
         fresh = self.index.compared(pairs, self.began_s - STALE_S)
         return grouped(fresh, lambda one: (one.scenario, one.choice))
 
@@ -158,7 +160,11 @@ class SiteMemory:
             for scenario, choice in one.choices.items()
             if name in held and choice != DEFAULT and scenario not in settled
         ]
-        return Before(settled, self._compared(claimed), lambda rules: self.is_in_force(emit(rules)), self._least_gain)
+
+        def is_in_force(rules: Mapping[str, RuleSet]) -> bool:
+            return self.known.tuning is not None and self.is_in_force(emit(rules))
+
+        return Before(settled, self._compared(claimed), is_in_force, self._least_gain)
 
     def least_gains(self, holding: Collection[str]) -> Mapping[str, float]:
         """What a second of measuring has to bring, of those of the collectives ``holding`` that were tuned before.
@@ -170,7 +176,7 @@ class SiteMemory:
         return {one.scenario.collective: least for one in settled} if least > 0.0 else {}
 
     def _least_gain(self, captured: float) -> float:
-        return least_gain_per_s(captured, self.budget_s)
+        return 0.0 if self.store is None else least_gain_per_s(captured, self.budget_s)
 
     @staticmethod
     def _stands(proven: Decision, decided: Decided, space: Space) -> bool:
@@ -185,7 +191,7 @@ class SiteMemory:
 
     def add_measured(self, samples: Sequence[Sample], changed: Collection[str] = ()) -> None:
         """Adds what this job measured itself, and the collectives that it found ``changed``."""
-        new = [one for one in samples if _key(one) not in self._given]
+        new = [one for one in samples if _key(one) not in self._given] if self.store is not None else []
         if new:
             self._add(replace(self._entry(samples=tuple(new)), changed=tuple(sorted(changed))))
         self._narrower = self._narrower and not changed
@@ -193,6 +199,8 @@ class SiteMemory:
 
     def add_proven(self, judged: Judged, tuning: Tuning) -> None:
         """Adds the comparisons and the tuning, or that the one which is there still holds."""
+        if self.index is None:
+            return
         entry = self._entry(samples=tuple(judged.looked), compared=tuple(judged.compared))
         if self._narrower:
             pass  # a release of it would lose the other collectives
@@ -202,11 +210,11 @@ class SiteMemory:
             entry = replace(entry, files=files_of(self.out, tuning))
         if entry.compared or entry.files or entry.confirms:
             self._add(entry)
-        self.note(self._standing(tuning.summary.decisions))
+        self.note(self._standing(self.index, tuning.summary.decisions))
 
-    def _standing(self, decisions: Sequence[Decision]) -> str:
+    def _standing(self, index: Index, decisions: Sequence[Decision]) -> str:
         """How far the jobs of this shape have come."""
-        of_shape = self.index.of_shape(nodes := self.bench.nodes, ppn := self.bench.ppn)
+        of_shape = index.of_shape(nodes := self.bench.nodes, ppn := self.bench.ppn)
         jobs = 1 + len({job_of(one.uid, one.job, one.began_s, one.hosts) for one in of_shape})
         proven = captured_by(decisions, nodes, ppn)
         found = proven + captured_by(decisions, nodes, ppn, Verdict.NOT_TRIED)
@@ -224,7 +232,8 @@ class SiteMemory:
         return Entry(self.bench.environment, said, samples, compared)
 
     def _add(self, entry: Entry) -> None:
-        add_or_put_by(self.store, entry, self.out, self.note)
+        if self.store is not None:
+            add_or_put_by(self.store, entry, self.out, self.note)
 
 
 def _settled(tuning: Tuning) -> set[tuple[Scenario, Choice, Verdict]]:

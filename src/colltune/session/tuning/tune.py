@@ -83,16 +83,13 @@ def tune(
         bench.watch.patience_s = PATIENT_SHARE * options.budget_s
     memory = SiteMemory.of(options.store, bench, spaces, out, listener.note, options.budget_s)
     with begin_journal(out / JOURNAL, bench.environment, options.resume, listener.note) as journal:
-        measuring = Measuring(bench, options, spaces, journal, listener, stop, began_s)
-        measured = measuring.run() if memory is None else memory.measured(measuring)
+        measured = memory.measured(Measuring(bench, options, spaces, journal, listener, stop, began_s))
     decided = _decided(bench, options, spaces, measured)
-    if memory is not None:
-        held, decided = memory.laid_under(held, decided, spaces)
+    held, decided = memory.laid_under(held, decided, spaces)
     decisions = _decisions(bench, options, spaces, measured, decided, held, listener)
     before, judged = Before(), Judged((), 0.0)
     if options.gate:
-        if memory is not None:
-            before = memory.before(decided, spaces, decisions.tuning)
+        before = memory.before(decided, spaces, decisions.tuning)
         proof = _proof(decisions, options, out, measured.plan, listener, stop)
         judged = _judged(replace(proof, before=before, applications=said), decided, decisions)
     else:
@@ -116,8 +113,7 @@ def tune(
     )
     tuning = replace(tuning, summary=decisions.summary(summary, gate, unsafe, cut_off=replayed is None))
     save_tuning(out, tuning)
-    if memory is not None:
-        memory.add_proven(judged, tuning)
+    memory.add_proven(judged, tuning)
     return TuneResult(tuning, outcome, gate, nothing)
 
 
