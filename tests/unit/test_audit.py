@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.proven import NOT_WORTH, Decision, Verdict
+from colltune.core.proven import Decision, Verdict, Why
 from colltune.core.sample import Environment, OtherViews, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, weight_of
@@ -112,7 +112,7 @@ def test_what_is_not_worth_its_time_is_left_and_what_is_worth_it_is_proven() -> 
     found = {one.scenario: one.verdict for one in results}
     large = [one for one in GRID if one.size_bytes >= LARGE]
     assert sum(found[one] is Verdict.KEPT for one in large) > 0.8 * len(large)
-    left = [one for one in results if one.reason == NOT_WORTH]
+    left = [one for one in results if one.why is Why.NOT_WORTH]
     assert {one.verdict for one in left} == {Verdict.NOT_TRIED}
     assert sum(one.scenario.size_bytes >= LARGE for one in left) < 0.1 * len(left)
     assert paid.unpaid > 0
@@ -122,7 +122,7 @@ def test_what_is_not_worth_its_time_is_left_and_what_is_worth_it_is_proven() -> 
 def test_no_launch_begins_where_nothing_is_worth_one() -> None:
     launches = Launches(lambda _scenario: 0.3, NOISE, 0)
     paid = replace(audit(launches, lambda _scenario: 0.3), least_gain=lambda _captured: 1e6)
-    assert {one.reason for one in paid.run(400.0)} == {NOT_WORTH}
+    assert {one.why for one in paid.run(400.0)} == {Why.NOT_WORTH}
     assert launches.count == 0
 
 

@@ -10,7 +10,7 @@ import pytest
 from memory_bench import ENVIRONMENT, MemoryBench, MemoryLibrary
 
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.proven import CUT_APART, NOT_WORTH, Decision, Verdict
+from colltune.core.proven import Decision, Verdict, Why
 from colltune.core.sample import Environment
 from colltune.core.scenario import Scenario
 from colltune.core.summary import Summary
@@ -117,8 +117,8 @@ def test_evidence_adds_up_where_no_job_could_prove_anything_by_itself(store: Sit
 def test_what_a_cut_of_a_region_left_over_is_not_settled() -> None:
     """Else the part that some comparisons chose would be the region of the next claim, and they its evidence."""
     at = [Scenario("bcast", 2, 2, 1 << size) for size in range(4)]
-    verdicts = [(Verdict.KEPT, "faster"), (Verdict.REFUSED, "slower"), (Verdict.REFUSED, CUT_APART)]
-    decisions = [Decision(one, RING, *said[:1], (), said[1]) for one, said in zip(at, verdicts, strict=False)]
+    verdicts = [(Verdict.KEPT, Why.MEASURED), (Verdict.REFUSED, Why.MEASURED), (Verdict.REFUSED, Why.CUT_APART)]
+    decisions = [Decision(one, RING, said, (), "", why=why) for one, (said, why) in zip(at, verdicts, strict=False)]
     open_part = Decision(at[3], RING, Verdict.NOT_TRIED, (), "the budget ended after 2 launches")
     environment = Environment("mpich", "5.0.2", "0" * 64, "in memory", 2, 2, "single")
     tuning = Tuning(environment, {}, {}, {}, Summary(decisions=(*decisions, open_part)))
@@ -221,6 +221,6 @@ def test_a_job_whose_site_knows_much_leaves_what_gains_little(store: SiteStore, 
     results = [job(bench, store, tmp_path / f"job{number}", budget_s=14.0) for number, bench in enumerate(benches)]
     left = [one for one in results[-1].gate if one.verdict is Verdict.NOT_TRIED]
     assert left
-    assert {one.reason for one in left} == {NOT_WORTH}
+    assert {one.why for one in left} == {Why.NOT_WORTH}
     assert kept(results[-1]) >= kept(results[0]) != set()
     assert benches[-1].now_s() < 0.4 * benches[0].now_s()

@@ -16,7 +16,7 @@ from written_summary import read_summary
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.core.interval import Interval
-from colltune.core.proven import Decision, Verdict
+from colltune.core.proven import Decision, Verdict, Why
 from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.core.summary import ApplicationRuns, Budget, Guess, PredictedSizes, Summary, TimeShare, mean_of_kept
 from colltune.store.earlier import tuned_sizes
@@ -89,6 +89,8 @@ def test_a_tuning_of_before_is_written_again_as_it_was(name: str, tmp_path: Path
         assert before["summary"].pop("hardware")  # on which no prediction depends any more
         # It names a file that it does not hold; no job is told of it any more.
         assert before["variables"].pop("MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE")
+    for decision in after["summary"]["gate"]:
+        assert decision.pop("why", "budget") == "budget"  # of which the reason told before
     assert after == before
 
 
@@ -115,8 +117,12 @@ def entry(**changed: object) -> dict[str, object]:
 
 
 def test_entries_of_earlier_releases_mean_what_they_meant() -> None:
-    late = entry(reason="the budget ended after 3 fresh groups")
-    stated, silent, untried = read_summary({"gate": [entry(low=1.15), entry(), late]}).decisions
+    late, apart = entry(reason="the budget ended after 3 fresh groups"), entry(reason=Why.CUT_APART.text)
+    proven = entry(reason="proven in its region; nobody looked whether other programs disturbed it", slow_file=True)
+    read = read_summary({"gate": [entry(low=1.15), entry(), late, apart, proven]}).decisions
+    stated, silent, untried = read[:3]
+    assert [one.why for one in read[1:]] == [Why.MEASURED, Why.BUDGET, Why.CUT_APART, Why.SLOW_FILE]
+    assert read[4].reason == "nobody looked whether other programs disturbed it"
     assert (stated.speedup.low, silent.speedup.low) == (1.15, 1.1)
     assert untried.verdict is Verdict.NOT_TRIED
     assert read_summary({}) == Summary()

@@ -27,7 +27,7 @@ from colltune.alltoallv.samples import Blocks, direct_above_bytes
 from colltune.alltoallv.setting import FORWARDING, Setting, Shape, candidates, parts_of, setting_of
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
-from colltune.core.proven import NOT_CALM, Decision, Verdict
+from colltune.core.proven import Decision, Verdict, Why
 from colltune.core.sample import Environment, Sample
 from colltune.core.scenario import Scenario
 from colltune.core.stop import StopRequest
@@ -151,7 +151,7 @@ def tune_alltoallv(
     results, disturbance = proof.results, None if bench.watch is None else bench.watch.tally.found()
     if disturbance is not None and disturbance.is_busy:
         kept = {}
-        results = [replace(one, verdict=Verdict.NOT_TRIED, reason=NOT_CALM) for one in results]
+        results = [replace(one, verdict=Verdict.NOT_TRIED, why=Why.NOT_CALM, reason="") for one in results]
     if disturbance is not None and disturbance.sentence:
         note(disturbance.sentence)
     rules = _rules(kept)

@@ -165,7 +165,7 @@ class Tuned:
                 "low": d.speedup.low,
                 "high": d.speedup.high,
                 "comparisons": len(d.ratios),
-                "reason": d.reason,
+                "reason": d.told,
             }
             for number, region in enumerate(judged_regions(load_findings(self.directory).decisions))
             for d in region.decisions

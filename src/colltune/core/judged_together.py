@@ -8,7 +8,7 @@ from statistics import geometric_mean
 from colltune.core.choice import Choice
 from colltune.core.grouping import grouped
 from colltune.core.interval import Interval
-from colltune.core.proven import Decision, Verdict
+from colltune.core.proven import Decision, Verdict, Why
 from colltune.core.scenario import Scenario
 from colltune.core.space import neighbours
 from colltune.core.units import format_size
@@ -40,14 +40,14 @@ class JudgedRegion:
         return self.decisions[0].verdict
 
     @property
-    def reason(self) -> str:
+    def why(self) -> Why:
         """That of most of its decisions."""
-        return Counter(one.reason for one in self.decisions).most_common(1)[0][0]
+        return Counter(one.why for one in self.decisions).most_common(1)[0][0]
 
     @property
     def told(self) -> str:
-        """That of most of its decisions, with the speed-up, the bound and the launches that hold."""
-        return next(one.told for one in self.decisions if one.reason == self.reason)
+        """What most of its decisions say, with the speed-up, the bound and the launches that hold."""
+        return Counter(one.told for one in self.decisions).most_common(1)[0][0]
 
     @property
     def launches(self) -> int:

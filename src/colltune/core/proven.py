@@ -18,16 +18,8 @@ from colltune.core.units import format_count
 # A region is kept that is proven to be faster than this on average.
 THRESHOLD = 1.03
 CONFIDENCE = 0.995  # of one look
-# Of a region that was proven; by how much, and by what, its decisions tell.
-PROVEN = "proven in its region"
-# Why what is left of a region is refused that was cut: that was not judged by itself.
-CUT_APART = "faster in one part of its region only, which is judged by itself"
 # What is said where a ratio was so large that it counts for less (colltune.prove.audit.effects.GREATEST).
 CUT_RATIOS = "; ratios above 4 count as 4"
-# Why nothing is proven of what was not compared on a calm machine.
-NOT_CALM = "other programs disturbed the proof"
-# Why what is open was left to later jobs, in one whose site has proven much.
-NOT_WORTH = "it is not expected to gain enough for the time that it takes, beside what the site has proven"
 
 
 class Verdict(StrEnum):
@@ -35,7 +27,30 @@ class Verdict(StrEnum):
     PROVISIONAL = "provisional"  # faster, and not proven: the job was ended before it could be
     REFUSED = "refused"
     OPEN = "open"  # more groups are needed to tell
-    NOT_TRIED = "not tried"  # the budget ended before there were enough groups to tell
+    NOT_TRIED = "not tried"  # there was too little to tell, for one of the reasons of Why
+
+
+class Why(StrEnum):
+    """Why a decision has its verdict, as far as anything depends on it."""
+
+    MEASURED = "measured"
+    CUT_APART = "cut apart"  # what is left of a region that was cut, and was not judged by itself
+    SLOW_FILE = "slow file"  # it was proven, and a file costs a search or reaches too far
+    BUDGET = "budget"  # the time ended
+    NOT_CALM = "not calm"
+    NOT_WORTH = "not worth"  # left to later jobs, in one whose site has proven much
+
+    @property
+    def text(self) -> str:
+        """For people, where the decision's reason says nothing more."""
+        return _TEXTS.get(self, "")
+
+
+_TEXTS = {
+    Why.CUT_APART: "faster in one part of its region only, which is judged by itself",
+    Why.NOT_CALM: "other programs disturbed the proof",
+    Why.NOT_WORTH: "it is not expected to gain enough for the time that it takes, beside what the site has proven",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +58,13 @@ class Decision:
     """What the audit found for one scenario. ``ratios``: default over choice, one for each comparison in it.
 
     ``region``: the mean speed-up of the region that it was proven with, and its bounds; None for a scenario that was
-    proven by itself. ``cut``: ratios were so large that they count for less. ``slow_file``: what was proven was refused
-    since a file costs a search, or reaches too far. ``heaps``: the mean speed-up of those comparisons whose calls meet
-    page faults, with a heap that gives memory back and with one that keeps it; ``ratios`` are the lesser of both.
+    proven by itself. ``cut``: ratios were so large that they count for less. ``heaps``: the mean speed-up of those
+    comparisons whose calls meet page faults, with a heap that gives memory back and with one that keeps it; ``ratios``
+    are the lesser of both.
     ``stated_low``: the lower bound of a file whose release came to another one than ``ratios`` give now; else None.
     ``launches``, ``runs``: fresh launches, and runs of the application, in which its region was compared; 0 where that
-    is not known. Whoever prints a speed-up, a bound or launches takes them from here: ``reason`` has none of a region.
+    is not known. ``reason``: more of ``why``, in words. Whoever prints a speed-up, a bound or launches takes them from
+    here: ``reason`` has none of a region, and is empty for one that was proven.
     """
 
     scenario: Scenario
@@ -57,7 +73,7 @@ class Decision:
     ratios: tuple[float, ...]
     reason: str
     region: Interval | None = None
-    slow_file: bool = False
+    why: Why = Why.MEASURED
     stated_low: float | None = None
     heaps: tuple[float, float] | None = None
     launches: int = 0
@@ -67,13 +83,13 @@ class Decision:
     @property
     def told(self) -> str:
         """Why it has its verdict, in words."""
+        why = self.reason or self.why.text
         if self.verdict not in (Verdict.KEPT, Verdict.PROVISIONAL) or self.region is None:
-            return self.reason
+            return why
         text = f"at least {self.region.low:.2f} times as fast in its region, {self.region.estimate:.2f} on average"
         text += f", by {launches_text(self.launches, self.runs)}" if self.launches or self.runs else ""
         text += CUT_RATIOS if self.cut else ""
-        more = self.reason.partition(PROVEN)[2]  # as that nobody looked whether others disturbed it
-        return text + more if self.verdict is Verdict.KEPT else f"{text}; {self.reason}"
+        return f"{text}; {why}" if why else text
 
     @property
     def has_evidence(self) -> bool:

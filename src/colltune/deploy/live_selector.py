@@ -7,7 +7,7 @@ from pathlib import Path
 from colltune.bench.contract import LibraryBench
 from colltune.catalog import load
 from colltune.core.errors import InputError
-from colltune.core.proven import Decision, Verdict
+from colltune.core.proven import Decision, Verdict, Why
 from colltune.core.rules import RuleSet
 from colltune.emit.live_rules import LIVE_FILE, LIVE_VARIABLE, LiveEmitter, live_basis
 from colltune.machine.compile import build_library, cache_directory
@@ -24,9 +24,7 @@ def proven_live(gate: Sequence[Decision]) -> list[Decision]:
     A file may have been refused for the search that it costs, or because it cannot tell two shapes apart.
     """
     return [
-        replace(result, verdict=Verdict.KEPT, reason=f"at least {result.speedup.low:.2f} times as fast")
-        if result.slow_file
-        else result
+        replace(result, verdict=Verdict.KEPT, why=Why.MEASURED, reason="") if result.why is Why.SLOW_FILE else result
         for result in gate
     ]
 

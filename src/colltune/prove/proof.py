@@ -15,7 +15,7 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.disturbance import Disturbance
 from colltune.core.errors import LaunchError
 from colltune.core.medians import medians_of
-from colltune.core.proven import NOT_CALM, NOT_WORTH, Decision, Verdict
+from colltune.core.proven import Decision, Verdict, Why
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
@@ -236,7 +236,7 @@ class Proof:
                     f"proving ended early: {error or type(error).__name__}; what is not proven stays with the default"
                 )
             if audit.unpaid:
-                self.listener.note(f"{format_count(audit.unpaid, 'region')} left to later jobs: {NOT_WORTH}")
+                self.listener.note(f"{format_count(audit.unpaid, 'region')} left to later jobs: {Why.NOT_WORTH.text}")
             taken = journal.samples[count_before:]
             looked = [one for one in taken if audit.told_where_to_cut(one)]
             compared = [one for one in taken if not audit.told_where_to_cut(one)]
@@ -261,9 +261,9 @@ class Proof:
 def _with(disturbance: Disturbance, result: Decision) -> Decision:
     """What was compared while others had the processors was not judged, whatever it looked like."""
     if disturbance.is_busy:
-        return replace(result, verdict=Verdict.NOT_TRIED, reason=NOT_CALM)
+        return replace(result, verdict=Verdict.NOT_TRIED, why=Why.NOT_CALM, reason="")
     if result.verdict is Verdict.KEPT and disturbance.remark:
-        return replace(result, reason=f"{result.reason}; {disturbance.remark}")
+        return replace(result, reason=disturbance.remark)
     return result
 
 

@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from colltune.core.judged_together import JudgedRegion
-from colltune.core.proven import NOT_WORTH, Verdict
+from colltune.core.proven import Verdict, Why
 from colltune.core.summary import Summary
 from colltune.core.units import format_count, format_duration
 from colltune.report.findings import Findings
@@ -101,7 +101,7 @@ def _calls(findings: Findings, verdict: Verdict) -> str:
 def _missing(summary: Summary, untried: Sequence[JudgedRegion]) -> str:
     if summary.interrupted:
         return "the job was ended first"
-    if all(region.reason == NOT_WORTH for region in untried):
+    if all(region.why is Why.NOT_WORTH for region in untried):
         return "left to later jobs, not enough gain for the time"
     if summary.budget_for_all_s is None:
         return "the budget ended first"

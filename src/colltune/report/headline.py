@@ -7,7 +7,7 @@ from pathlib import Path
 
 from colltune.core.choice import DEFAULT
 from colltune.core.judged_together import JudgedRegion
-from colltune.core.proven import NOT_WORTH, Decision, Verdict, launches_text
+from colltune.core.proven import Decision, Verdict, Why, launches_text
 from colltune.core.summary import BUDGET_SPENT
 from colltune.core.units import format_count, format_duration, format_size
 from colltune.judge.wording import at_least
@@ -104,7 +104,7 @@ def next_steps(findings: Findings, directory: Path) -> list[tuple[str, str]]:
         steps.append(("next", "the same command again, when no other program uses these processors"))
     elif summary.interrupted:
         steps.append(("go on", "the job was ended first: the same command with --resume goes on and proves the rest"))
-    elif untried := [one for one in findings.regions(Verdict.NOT_TRIED) if one.reason != NOT_WORTH]:
+    elif untried := [one for one in findings.regions(Verdict.NOT_TRIED) if one.why is not Why.NOT_WORTH]:
         count = sum(len(one.decisions) for one in untried)
         steps.append(
             ("next", f"tune again with {summary.more_time}: it also tries {format_calls(count)} that looked faster")

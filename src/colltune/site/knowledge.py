@@ -12,7 +12,7 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.garbage import without_collections
 from colltune.core.grouping import grouped
-from colltune.core.proven import CUT_APART, Decision, Verdict
+from colltune.core.proven import Decision, Verdict, Why
 from colltune.core.sample import Environment, Sample
 from colltune.core.scenario import Scenario
 from colltune.machine.files import read_file
@@ -58,7 +58,7 @@ class Knowledge:
         comparisons chose, and the same comparisons would count as evidence for it.
         """
         decisions = () if self.tuning is None else self.tuning.summary.decisions
-        return {one.scenario: one for one in decisions if one.verdict in _SETTLED and one.reason != CUT_APART}
+        return {one.scenario: one for one in decisions if one.verdict in _SETTLED and one.why is not Why.CUT_APART}
 
 
 @without_collections()

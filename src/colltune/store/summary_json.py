@@ -10,14 +10,14 @@ from colltune.core.choice import Choice, format_choice, parse_choice
 from colltune.core.disturbance import Disturbance
 from colltune.core.errors import InputError
 from colltune.core.interval import Interval
-from colltune.core.proven import Decision, Verdict
+from colltune.core.proven import Decision, Verdict, Why
 from colltune.core.scenario import Scenario
 from colltune.core.summary import ApplicationRuns, Budget, Guess, HeapRuns, PredictedSizes, Summary, TimeShare
 
 # What the median of a few dozen ratios can be told by.
 _RATIO_DIGITS, _SURENESS_DIGITS = 4, 3
-# The beginning of a reason by which files of before have "refused" for "not tried".
-_UNTRIED = "the budget ended after"
+# The beginning of a reason by which files of before have "refused" for "not tried", and that of what was proven.
+_UNTRIED, _PROVEN = "the budget ended", "proven in its region"
 
 
 def read_choice(text: str) -> Choice:
@@ -29,7 +29,10 @@ def read_choice(text: str) -> Choice:
 
 
 class _WrittenDecision(msgspec.Struct, omit_defaults=True):
-    """An entry of ``gate``. Its ``low`` counts where an earlier release came to another bound, or gave none."""
+    """An entry of ``gate``. Its ``low`` counts where an earlier release came to another bound, or gave none.
+
+    ``slow_file``, and a ``reason`` without a ``why``, are of files of before.
+    """
 
     scenario: tuple[str, int, int, int]
     choice: str
@@ -37,6 +40,7 @@ class _WrittenDecision(msgspec.Struct, omit_defaults=True):
     ratios: tuple[Annotated[float, msgspec.Meta(ge=0.0)], ...]
     reason: str = ""
     region: tuple[float, float, float] | None = None
+    why: Why = Why.MEASURED
     slow_file: bool = False
     low: float | None = None
     heaps: tuple[float, float] | None = None
@@ -61,6 +65,12 @@ class _WrittenDecision(msgspec.Struct, omit_defaults=True):
         held: dict[str, Any] = {name: getattr(self, name) for name in _AS_THEY_ARE}
         if self.verdict is Verdict.REFUSED and self.reason.startswith(_UNTRIED):
             held["verdict"] = Verdict.NOT_TRIED
+        if self.why is Why.MEASURED:
+            of_before = [one for one in Why if one.text and one.text == self.reason]
+            of_before += [Why.SLOW_FILE] if self.slow_file else []
+            of_before += [Why.BUDGET] if self.reason.startswith(_UNTRIED) else []
+            held["why"] = (*of_before, self.why)[0]
+            held["reason"] = self.reason.removeprefix(_PROVEN).removeprefix("; ")
         scenario, choice = Scenario(*self.scenario), read_choice(self.choice)
         region = None if self.region is None else Interval(*self.region)
         read = Decision(scenario, choice, ratios=self.ratios, region=region, heaps=self.heaps, **held)
@@ -68,7 +78,7 @@ class _WrittenDecision(msgspec.Struct, omit_defaults=True):
         return read if low == round(read.speedup.low, _RATIO_DIGITS) else replace(read, stated_low=low)
 
 
-_AS_THEY_ARE = ("verdict", "reason", "slow_file", "launches", "runs", "cut")
+_AS_THEY_ARE = ("verdict", "reason", "why", "launches", "runs", "cut")
 
 
 # Of a guess: its scenario, choice, sureness and reason.

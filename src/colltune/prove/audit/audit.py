@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from colltune.core.choice import Choice
-from colltune.core.proven import CUT_APART, Decision, Verdict
+from colltune.core.proven import Decision, Verdict, Why
 from colltune.core.sample import Heaps, OtherViews, Sample, Status, log_speedup
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
@@ -383,7 +383,7 @@ class Audit:
         parts = case.parts() if len(self._cases) < _MOST_CUT * len(self.claims) + _FEW_CUT else []
         if not parts:
             return
-        case.verdict, case.reason = Verdict.REFUSED, CUT_APART
+        case.verdict, case.why = Verdict.REFUSED, Why.CUT_APART
         case.replaced = {scenario for part in parts for scenario in part.scenarios}
         for part in parts:
             self._open(part)

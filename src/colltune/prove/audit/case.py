@@ -9,7 +9,7 @@ from statistics import fmean, median
 
 import numpy as np
 
-from colltune.core.proven import PROVEN, Verdict, launches_text
+from colltune.core.proven import Verdict, Why, launches_text
 from colltune.core.sample import Heaps, OtherViews
 from colltune.core.scenario import Scenario
 from colltune.core.units import format_count
@@ -55,6 +55,7 @@ class Case:
     bests: Bests = field(default_factory=Bests)
     expected_times: Callable[[Scenario], PairTimes | None] = lambda _scenario: None
     verdict: Verdict = Verdict.OPEN
+    why: Why = Why.MEASURED
     reason: str = ""
     proven_low: float = 0.0  # the bound by which it was proven
     cut: bool = False  # a ratio was so large that it counts for less
@@ -223,7 +224,6 @@ class Case:
                 return self._refuse(f"{middle:.2f} times as fast on average, {near_text}")
             self.verdict, self.basis = Verdict.KEPT, self.counted
             self.proven_low = max(self.interval(yardstick)[0], math.exp(self.floor))
-            self.reason = PROVEN
         elif evidence.is_below(launches, scale, self.floor, _GIVEN_UP):
             self._refuse(f"{middle:.2f} times as fast in its region, by {self._launches_text}")
         elif len(launches) >= _ENOUGH_LAUNCHES and middle <= math.exp(self.floor):

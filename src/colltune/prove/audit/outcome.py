@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from colltune.core.interval import Interval
-from colltune.core.proven import NOT_WORTH, Decision, Verdict
+from colltune.core.proven import Decision, Verdict, Why
 from colltune.core.scenario import Scenario
 from colltune.core.units import format_count
 from colltune.judge.evidence import FEWEST_LAUNCHES, Yardstick
@@ -21,7 +21,7 @@ def decisions_of(
 
     ``unpaid``: whether the claim was left since it is not expected to gain enough for the time.
     """
-    verdict, reason = case.verdict, case.reason
+    verdict, why, reason = case.verdict, case.why, case.reason
     if verdict is Verdict.OPEN:
         verdict = Verdict.NOT_TRIED
         ended = (
@@ -30,7 +30,7 @@ def decisions_of(
             else _NOT_LOOKED_AT
         )
         ended = case.slowed_text or ended
-        reason = NOT_WORTH if unpaid else ended
+        why, reason = (Why.NOT_WORTH, "") if unpaid else (Why.BUDGET, ended)
     region = Interval(case.speedup, *case.interval(yardstick)) if len(case.launches) >= FEWEST_LAUNCHES else None
     launches, runs = case.counts
     of_region = Decision(
@@ -40,6 +40,7 @@ def decisions_of(
         (),
         reason,
         region,
+        why,
         heaps=case.by_heap,
         launches=launches,
         runs=runs,
@@ -49,8 +50,9 @@ def decisions_of(
         ratios = tuple(math.exp(one.value) for one in case.seen if one.scenario == scenario)
         decision = replace(of_region, scenario=scenario, ratios=ratios)
         if scenario in left_out:
-            status, why = _why_left_out(case, scenario, bool(ratios))
-            decision = replace(decision, verdict=status, reason=why, region=None)
+            status, told = _why_left_out(case, scenario, bool(ratios))
+            left = Why.BUDGET if status is Verdict.NOT_TRIED else Why.MEASURED
+            decision = replace(decision, verdict=status, why=left, reason=told, region=None)
         yield decision
 
 
@@ -65,4 +67,4 @@ def _why_left_out(case: Case, scenario: Scenario, was_compared: bool) -> tuple[V
 def standing_of(case: Case) -> Decision:
     """Where a claim stands, in one of its scenarios for all."""
     ratios = tuple(math.exp(one.value) for one in case.seen)
-    return Decision(case.claim.scenarios[0], case.claim.choice, case.verdict, ratios, case.reason)
+    return Decision(case.claim.scenarios[0], case.claim.choice, case.verdict, ratios, case.reason, why=case.why)

@@ -13,7 +13,7 @@ from pathlib import Path
 from colltune.bench.contract import LibraryBench
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.interval import SpeedVerdict
-from colltune.core.proven import Decision, Verdict
+from colltune.core.proven import Decision, Verdict, Why
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import Scenario
 from colltune.judge.verdict import Comparison
@@ -229,10 +229,11 @@ def _is_shorter(result: Decision, comparison: Comparison) -> bool:
 def _uncompared(result: Decision) -> Decision:
     if result.verdict is not Verdict.KEPT:
         return result
-    return replace(result, verdict=Verdict.NOT_TRIED, reason="the budget ended before the files were compared in force")
+    ended = "the budget ended before the files were compared in force"
+    return replace(result, verdict=Verdict.NOT_TRIED, why=Why.BUDGET, reason=ended)
 
 
 def _after(result: Decision, refused: Mapping[Scenario, str]) -> Decision:
     if result.verdict is Verdict.KEPT and result.scenario in refused:
-        return replace(result, verdict=Verdict.REFUSED, reason=refused[result.scenario], slow_file=True)
+        return replace(result, verdict=Verdict.REFUSED, why=Why.SLOW_FILE, reason=refused[result.scenario])
     return result
