@@ -89,7 +89,7 @@ def test_a_program_that_fails_or_is_another_one_is_recorded_anew(
     assert re.search(f"run 1: recorded what the program calls; {few}", run(loop, memory, 50, 0))
     # With other arguments it is the same program.
     said = run(loop, memory, 60, 0)
-    assert re.search(f"run 2: {few}", said)
+    assert re.search(f"colltune: {few}", said)
     assert "the proven rules" not in said
     assert "is damaged" not in run(loop, memory, 60, 0)
     record = memory / "candidates" / "candidates.json"
