@@ -11,6 +11,7 @@ from colltune.cli.app import app
 from colltune.core.errors import InputError
 from colltune.core.sample import Environment
 from colltune.emit.mpich.tree import format_tree
+from colltune.session.lint import lint_selection
 from colltune.store.tuning import Tuning, save_tuning
 from commands import colltune
 from lint_trees import complete_trees
@@ -65,6 +66,16 @@ def test_a_version_that_no_catalogue_has_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_bytes(b"{}")
     result = CliRunner().invoke(app, ["lint", str(tmp_path / "a.json"), "--mpi-version", "3.2"])
     assert isinstance(result.exception, InputError)
+
+
+def test_a_tuning_is_linted_for_its_own_mpi_where_that_is_not_here(tmp_path: Path) -> None:
+    environment = Environment("openmpi", "4.1.4", "abc", "a machine", 1, 4, "single")
+    rules = {"openmpi/rules.conf": b"1\n7\n1\n2\n1\n0 6 0 0\n"}
+    save_tuning(tmp_path / "tuned", Tuning(environment, {}, rules, {}))
+    nowhere = {"PATH": str(tmp_path)}
+    assert lint_selection([tmp_path / "tuned"], nowhere).version == "4.1.4"
+    with pytest.raises(InputError, match="mpiexec"):
+        lint_selection([tmp_path / "tuned" / "openmpi" / "rules.conf"], nowhere)
 
 
 def test_a_tuning_directory_is_linted_file_by_file(tmp_path: Path) -> None:

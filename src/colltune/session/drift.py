@@ -122,7 +122,10 @@ def drift(
     bench = open_workbench(replace(machine, nodes=nodes, ppn=ppn, thread_level=there.thread_level), os.environ)
     here = bench.environment
     if here.mpi != there.mpi:
-        raise InputError(f"{directory} was tuned for {there.mpi}, and here is {here.mpi}", "Give the other's --mpiexec")
+        raise InputError(
+            f"{directory} was tuned for {there.mpi} {there.mpi_version}, and here is {here.mpi} {here.mpi_version}",
+            f"Give the tuned one by --mpiexec{f' ({there.mpiexec})' if there.mpiexec else ''}",
+        )
     begun(differences(there, here))
     found = look_again(bench, tuning, directory, budget_s, seed)
     return DriftReport(there, here, found, bench.watch.tally.found(names=bench.watch.nodes))

@@ -83,7 +83,8 @@ def lint_selection(
 ) -> Linted:
     """Finds what would abort, hang or be ignored in ``files``, or in those of tuning directories.
 
-    ``mpi_version``: of the MPI that is to read them; None is the one that is found here. ``fix``: copies are to be
+    ``mpi_version``: of the MPI that is to read them; None is the one that is found here, and where that is another than
+    tunings are for, theirs. ``fix``: copies are to be
     written, for which an MPICH must be here. Raises InputError for files that cannot be read or are for two libraries.
     """
     contents = {str(path): _read(path) for given in files for path in _files_of(given)}
@@ -95,10 +96,23 @@ def lint_selection(
         return Linted(library, "", tuple(lint_ucc_files(contents)), contents, formats)
     installation = None
     if mpi_version is None or (fix and library == "mpich"):
-        installation = _find(library, mpiexec, environment)
+        try:
+            installation = _find(library, mpiexec, environment)
+        except InputError:
+            mpi_version = None if fix or mpiexec else _tuned_version(files)
+            if mpi_version is None:
+                raise
     version = mpi_version or (installation.version if installation else "")
     findings = tuple(_findings(library, contents, formats, version, installation))
     return Linted(library, version, findings, contents, formats, load(library, version).warning or "", installation)
+
+
+def _tuned_version(files: Sequence[Path]) -> str | None:
+    """Of the MPI that all ``files`` were tuned for, where they are tunings."""
+    from colltune.store.tuning import load_tuning
+
+    versions = {load_tuning(one).environment.mpi_version if one.is_dir() else None for one in files}
+    return versions.pop() if len(versions) == 1 else None
 
 
 def _no_copy_of_ucc(contents: Mapping[str, bytes]) -> InputError:
