@@ -17,6 +17,7 @@ from colltune.core.units import format_count, format_duration
 from colltune.deploy.applied import put_in_force
 from colltune.deploy.explored import CallKind, Candidates, default_at, load_candidates, tables, with_candidates
 from colltune.emit.live_rules import live_numbers
+from colltune.machine.command_lines import colltune_command
 from colltune.mpi.application import Application, application_of
 from colltune.prove.in_run.in_application import expected, standings
 from colltune.prove.in_run.next_run import NextRun, next_run
@@ -65,7 +66,8 @@ class FirstRun:
             return RunOutcome(done.exit_code)
         if done.profile.threads_multiple:
             listener(
-                "the program asks for MPI_THREAD_MULTIPLE, with which its runs cannot try anything; use: colltune tune"
+                "the program asks for MPI_THREAD_MULTIPLE (Python's mpi4py does, unless mpi4py.rc.thread_level is"
+                f" 'single'), so its runs try nothing; use: {colltune_command('tune', '--profile', place)}"
             )
             return RunOutcome(done.exit_code, profile=place)
         began_s = time.monotonic()
