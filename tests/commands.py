@@ -11,6 +11,7 @@ import os
 import runpy
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,26 @@ def run_to_end(command: Sequence[str | Path], *, check: bool = False, timeout: f
     if "input" not in more:
         more.setdefault("stdin", subprocess.DEVNULL)
     return subprocess.run(command, capture_output=True, text=True, check=check, timeout=timeout, **more)
+
+
+def comes_true(ready: Callable[[], object], patience_s: float = PATIENCE_S) -> bool:
+    """Whether ``ready`` is true within ``patience_s``; it is asked 20 times a second."""
+    until_s = time.monotonic() + patience_s
+    while not ready():
+        if time.monotonic() > until_s:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """By a signal that it hears, or else by the other."""
+    process.terminate()
+    try:
+        process.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def colltune(*arguments: str, environ: Mapping[str, str] | None = None) -> Done:

@@ -4,9 +4,10 @@ import contextlib
 import os
 import signal
 import subprocess
-import time
 import uuid
 from pathlib import Path
+
+from commands import comes_true
 
 MARK = "COLLTUNE_TEST_SESSION"
 _NAMESPACES = Path("/run/netns")
@@ -45,12 +46,8 @@ class Session:
 
     def left_after(self, patience_s: float) -> list[str]:
         """What is there still, a line each; waits for what is about to end."""
-        end_s = time.monotonic() + patience_s
-        while (processes := self.processes()) or self.namespaces():
-            if time.monotonic() > end_s:
-                break
-            time.sleep(0.1)
-        lines = [f"process {number}: {command[:200]}" for number, command in sorted(processes.items())]
+        comes_true(lambda: not self.processes() and not self.namespaces(), patience_s)
+        lines = [f"process {number}: {command[:200]}" for number, command in sorted(self.processes().items())]
         return [*lines, *(f"network namespace {name}" for name in self.namespaces())]
 
     def clean(self) -> None:

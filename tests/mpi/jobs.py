@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from colltune.measure.contract import Effort
 from colltune.measure.live import LivePlan, LiveSource, Settings, resolve_settings
 from colltune.measure.watch import Watch
 from colltune.mpi.installation import Installation
+from commands import comes_true
 
 C_FLAGS = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror"]
 # Inside a container everyone is root, and there Open MPI refuses to start without these.
@@ -111,10 +111,7 @@ class Jobs:
 
     def all_end(self, limit_s: float = 60.0) -> bool:
         """Whether all processes are gone after ``limit_s`` seconds at most: what is left behind stays for ever."""
-        end = time.monotonic() + limit_s
-        while self.processes() and time.monotonic() < end:
-            time.sleep(0.05)
-        return not self.processes()
+        return comes_true(lambda: not self.processes(), limit_s)
 
     def numbered(self, collective: str, algorithm: str) -> str:
         """``NAME=INTEGER`` of the control variable that chooses ``algorithm``."""

@@ -9,15 +9,13 @@ import os
 import shlex
 import shutil
 import subprocess
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from commands import run_to_end
+from commands import comes_true, end, run_to_end
 
-_PATIENCE_S = 100.0
 _REALTIME = Path(__file__).parents[1] / "native" / "realtime.c"
 # How long a rank keeps a core that others wait for, in milliseconds. In turns of 100, the kernel's own setting, a rank
 # that tries again and again to send to one whose connection is not open yet kept that one from opening it: half of the
@@ -172,9 +170,9 @@ def _wire(
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
         )
-        stack.callback(_stop, holder)
+        stack.callback(end, holder)
     for name in names:
-        _wait_for(lambda name=name: (directory / f"{name}.pid").exists(), name)
+        assert comes_true(lambda name=name: (directory / f"{name}.pid").exists()), name
 
 
 def _limit(verb: str, prefix: str, number: int, shape: tuple[str, str]) -> None:
@@ -197,20 +195,3 @@ def _compiled(source: Path, directory: Path) -> Path:
     library = directory / f"{source.stem}.so"
     _run(shlex.join(["gcc", "-O2", "-Wall", "-Werror", "-shared", "-fPIC", str(source), "-o", str(library), "-ldl"]))
     return library
-
-
-def _wait_for(ready: Callable[[], bool], what: str) -> None:
-    deadline_s = time.monotonic() + _PATIENCE_S
-    while not ready():
-        if time.monotonic() > deadline_s:
-            raise TimeoutError(f"{what} did not come up within {_PATIENCE_S:.0f} s")
-        time.sleep(0.02)
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(timeout=5)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()

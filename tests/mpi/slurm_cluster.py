@@ -4,16 +4,14 @@ import os
 import shutil
 import socket
 import subprocess
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from commands import run_to_end
+from commands import comes_true, end, run_to_end
 
 DAEMONS = ("munged", "slurmctld", "slurmd", "salloc", "srun", "sinfo")
 _SYSTEM = "/usr/sbin:/usr/bin:/sbin:/bin"
-_PATIENCE_S = 100.0
 
 
 def why_not() -> str | None:
@@ -43,17 +41,17 @@ def slurm_cluster(directory: Path, nodes: int, cores: int, topology: str = "") -
                 (directory / f"{command[0]}-{command[-1].replace('/', '_')[-20:]}.out").open("wb")
             )
             process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
-            stack.callback(_stop, process)
+            stack.callback(end, process)
 
         start(
             *("munged", "--foreground", "--force", f"--key-file={key}", f"--socket={names['socket']}"),
             *(f"--pid-file={names['pid']}", f"--log-file={names['log']}", f"--seed-file={names['seed']}"),
         )
-        _wait_for(lambda: Path(names["socket"]).exists(), "munged")
+        assert comes_true(lambda: Path(names["socket"]).exists()), "munged"
         start("slurmctld", "-D")
         for node in range(1, nodes + 1):
             start("slurmd", "-D", "-N", f"n{node}")
-        _wait_for(lambda: _states(environment) == {"idle"}, "the nodes of Slurm")
+        assert comes_true(lambda: _states(environment) == {"idle"}), "the nodes of Slurm"
         yield environment
 
 
@@ -105,20 +103,3 @@ def _free_ports(count: int) -> Sequence[int]:
 def _states(environment: Mapping[str, str]) -> set[str]:
     answer = run_to_end(["sinfo", "-h", "-o", "%T"], env=environment)
     return set(answer.stdout.split()) if answer.returncode == 0 else set()
-
-
-def _wait_for(ready: Callable[[], bool], what: str) -> None:
-    deadline_s = time.monotonic() + _PATIENCE_S
-    while not ready():
-        if time.monotonic() > deadline_s:
-            raise TimeoutError(f"{what} did not come up within {_PATIENCE_S:.0f} s")
-        time.sleep(0.05)
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(timeout=10)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()

@@ -13,6 +13,7 @@ from test_commands_real import RULES, write
 
 from colltune.mpi.installation import Installation
 from colltune.store.tuning import load_tuning, save_tuning
+from commands import PATIENCE_S, comes_true
 
 pytestmark = pytest.mark.mpi
 
@@ -65,22 +66,26 @@ def sleeps(number: int) -> bool:
 
 def await_sleep(jobs: Jobs, command: subprocess.Popen[str]) -> None:
     """Until what never answers is there."""
-    until_s = time.monotonic() + 120.0
-    while not any(map(sleeps, jobs.processes())):
-        assert command.poll() is None, command.communicate()
-        assert time.monotonic() < until_s, "nothing was launched"
-        time.sleep(0.1)
+    assert comes_true(lambda: command.poll() is not None or any(map(sleeps, jobs.processes()))), "nothing was launched"
+    assert command.poll() is None, command.communicate()
 
 
 def ended_by(number: signal.Signals, jobs: Jobs, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """The command, to which ``number`` is sent while what it waits for sleeps; nothing of it is left."""
-    command = start(*arguments, mpiexec=jobs.mpi.mpiexec)
-    await_sleep(jobs, command)
-    asked_s = time.monotonic()
-    command.send_signal(number)
-    said, errors = command.communicate(timeout=60)
-    assert jobs.all_end(SOON_S), jobs.processes()
-    assert time.monotonic() - asked_s < SOON_S
+    """The command, to which ``number`` is sent while what it waits for sleeps; nothing of it is left.
+
+    A busy machine may hold it longer than it needs, so it has three attempts to end soon.
+    """
+    for _ in range(3):
+        command = start(*arguments, mpiexec=jobs.mpi.mpiexec)
+        await_sleep(jobs, command)
+        asked_s = time.monotonic()
+        command.send_signal(number)
+        said, errors = command.communicate(timeout=PATIENCE_S)
+        assert jobs.all_end(), jobs.processes()
+        took_s = time.monotonic() - asked_s
+        if took_s < SOON_S:
+            break
+    assert took_s < SOON_S
     return subprocess.CompletedProcess(arguments, command.returncode, said, errors)
 
 

@@ -3,9 +3,8 @@
 import re
 import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from colltune.measure.contract import Effort
 from colltune.mpi.installation import Installation
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
-from commands import run_to_end
+from commands import comes_true, run_to_end
 
 pytestmark = [pytest.mark.mpi, pytest.mark.skipif(why_not() is not None, reason=why_not() or "")]
 ROOT = Path(__file__).parents[2]
@@ -63,13 +62,6 @@ def submit(slurm: Mapping[str, str], place: Path, script: str, *changes: tuple[s
     return run_to_end(command, cwd=place, env=slurm, check=True).stdout.strip()
 
 
-def wait_for(what: Callable[[], bool], limit_s: float, say: Callable[[], str]) -> None:
-    end = time.monotonic() + limit_s
-    while not what():
-        assert time.monotonic() < end, say()
-        time.sleep(0.2)
-
-
 def state(slurm: Mapping[str, str], job: str) -> str:
     answer = run_to_end(["scontrol", "show", "job", job], env=slurm).stdout
     found = re.search(r"JobState=(\w+)", answer)
@@ -95,12 +87,12 @@ def test_a_job_that_is_ended_leaves_a_usable_result_and_the_next_one_goes_on(
         return (tmp_path / f"job-{job}.out").read_text() if (tmp_path / f"job-{job}.out").exists() else "nothing"
 
     journal = tuned / JOURNAL
-    wait_for(lambda: journal.exists() and journal.read_bytes().count(b'"sample"') > 20, 90.0, said)
+    assert comes_true(lambda: journal.exists() and journal.read_bytes().count(b'"sample"') > 20), said()
     if end == "cancelled":
         subprocess.run(["scancel", job], env=slurm, check=True)
     elif end == "killed":
         subprocess.run(["scancel", "--signal=KILL", "--full", job], env=slurm, check=True)
-    wait_for(lambda: ended(slurm, job), 150.0, said)
+    assert comes_true(lambda: ended(slurm, job)), said()
     assert state(slurm, job) in {"cancelled": ("CANCELLED",), "timed out": ("TIMEOUT",)}.get(
         end, ("FAILED", "CANCELLED")
     )
@@ -118,7 +110,7 @@ def test_a_job_that_is_ended_leaves_a_usable_result_and_the_next_one_goes_on(
         ("./app", str(tmp_path / "app")),
     ]
     job = submit(slurm, tmp_path, script, *again)
-    wait_for(lambda: ended(slurm, job), 150.0, said)
+    assert comes_true(lambda: ended(slurm, job)), said()
     assert state(slurm, job) == "COMPLETED", said()
     assert "ran" in said()
     samples = read_journal(journal).samples

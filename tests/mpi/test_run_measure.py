@@ -30,6 +30,7 @@ from colltune.session.gain_text import gain_line
 from colltune.store.applications import RunRecord, application_runs, begin_run, read_experiments
 from colltune.store.earlier import GAIN, GAIN_PAGE, HISTORY
 from colltune.store.tuning import Tuning, load_tuning, save_tuning
+from commands import comes_true
 
 pytestmark = pytest.mark.mpi
 
@@ -189,11 +190,9 @@ def test_a_run_that_is_killed_leaves_what_it_measured(loop: Measured, monkeypatc
     directory = loop.out.parent
     process = start("run", "--measure=50%", str(directory), "--", *job)
     try:
-        deadline_s = time.monotonic() + 100.0
-        while sum(path.read_text().count("pair ") for path in (directory / HISTORY).glob("*/blocks.*")) < 20:
-            assert time.monotonic() < deadline_s
-            assert process.poll() is None
-            time.sleep(0.05)
+        blocks = (directory / HISTORY).glob
+        assert comes_true(lambda: sum(path.read_text().count("pair ") for path in blocks("*/blocks.*")) >= 20)
+        assert process.poll() is None
     finally:
         for rank in ranks_of(loop.program):
             with contextlib.suppress(ProcessLookupError):  # the launcher ends the others after the first

@@ -3,9 +3,9 @@
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
+from commands import comes_true
 from leftovers import MARK, Session
 
 _WAIT = [sys.executable, "-c", "input()"]
@@ -18,21 +18,17 @@ def test_what_was_begun_in_the_session_and_runs_on_is_left(tmp_path: Path) -> No
         subprocess.Popen(_WAIT, stdin=subprocess.PIPE, env=marked) as by_mark,
         subprocess.Popen([*_WAIT, str(tmp_path)], stdin=subprocess.PIPE) as by_directory,
     ):
-        both, end_s = {by_mark.pid, by_directory.pid}, time.monotonic() + 10.0
-        while set(session.processes()) != both and time.monotonic() < end_s:
-            time.sleep(0.05)  # a process that was just begun may not have its own command yet
-        assert set(session.processes()) == both
+        # A process that was just begun may not have its own command yet.
+        assert comes_true(lambda: set(session.processes()) == {by_mark.pid, by_directory.pid})
         session.clean()
     assert session.left_after(0.0) == []
 
 
 def test_a_timeout_around_the_tests_is_not_left_by_them(tmp_path: Path) -> None:
-    command = ["timeout", "60", *_WAIT, f"--basetemp={tmp_path}"]
+    command = ["timeout", "600", *_WAIT, f"--basetemp={tmp_path}"]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as around:
         # A process that becomes another program has no command line for a moment, and would be missed as one before.
-        end_s = time.monotonic() + 10.0
-        while not runs_under(around.pid, sys.executable) and time.monotonic() < end_s:
-            time.sleep(0.05)
+        assert comes_true(lambda: runs_under(around.pid, sys.executable))
         session = Session(tmp_path)
         assert session.left_after(0.0) == []
         around.communicate(b"\n")

@@ -1,12 +1,12 @@
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from colltune.machine.process import RunningProgram, run_launch
+from commands import comes_true
 
 # Starts a process in its own session and one in a further session, as a launcher does, and says their numbers.
 _TREE = """
@@ -25,14 +25,6 @@ def lives(number: int) -> bool:
         return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
-
-
-def all_end(numbers: list[int]) -> bool:
-    for _ in range(600):
-        if not any(map(lives, numbers)):
-            return True
-        time.sleep(0.1)
-    return False
 
 
 def tree(fate: str) -> list[str]:
@@ -54,7 +46,7 @@ def test_what_runs_on_is_ended_with_all_that_it_started_and_what_it_wrote_is_kep
     assert "timed out after 2.0 seconds" in str(raised.value)
     numbers = [int(word) for word in raised.value.stdout.split()]
     assert len(numbers) == 2
-    assert all_end(numbers)
+    assert comes_true(lambda: not any(map(lives, numbers)))
 
 
 def test_a_program_that_takes_too_long_is_asked_to_end_first() -> None:
@@ -69,7 +61,7 @@ def test_what_a_program_that_failed_left_in_other_sessions_is_ended() -> None:
     numbers = [int(word) for word in launch.process.stdout.readline().split()]
     with launch.process:
         assert launch.wait(60.0) == 3
-    assert all_end(numbers)
+    assert comes_true(lambda: not any(map(lives, numbers)))
 
 
 def test_what_does_not_heed_the_request_to_end_is_made_to() -> None:
