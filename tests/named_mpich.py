@@ -24,7 +24,6 @@ REPLAYED = RECORDED.with_name("replayed.jsonl")
 _SUFFIX = "-intra-auto"
 _LEAF = {"algorithm=MPIR_Bcast_intra_binomial": {}}
 _ON_ONE_NODE = ("allreduce", "barrier", "bcast", "reduce")
-_PER_RANK = ("allgather", "allgatherv", "alltoall")
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,26 @@ class Launches:
         return default_s(scenario) * math.exp(-self._gain(scenario) if choice != DEFAULT else 0.0)
 
 
+class Changed(Launches):
+    """Launches whose samples are as ``change`` makes them, which also gets the seconds of the choice."""
+
+    def __init__(self, gain: Gain, change: Callable[[Sample, float], Sample]) -> None:
+        super().__init__(gain, NOISE, 0)
+        self._change = change
+
+    def open(self) -> SimulatedSource:
+        source = super().open()
+        measure = source.measure
+
+        def changed(points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
+            for point, samples in measure(points, effort):
+                chosen_s = next(sample.time_s for sample in samples if sample.choice != DEFAULT)
+                yield point, [self._change(sample, chosen_s) for sample in samples]
+
+        source.measure = changed  # type: ignore[method-assign]
+        return source
+
+
 Before = dict[tuple[Scenario, Choice], list[PairedRatio]]
 
 
@@ -238,23 +258,11 @@ def test_what_wins_from_a_common_start_and_loses_by_another_convention_is_refuse
 ) -> None:
     """Also where the others would make up for it."""
 
-    class ByOtherConventions(Launches):
-        def open(self) -> SimulatedSource:
-            source = super().open()
-            measure = source.measure
+    def by_other_conventions(sample: Sample, _chosen_s: float) -> Sample:
+        times = (1.0,) * 3 if sample.choice == DEFAULT else (back_to_back, mean_over_ranks, late)
+        return replace(sample, **dict(zip(("back_to_back_s", "osu_mean_s", "skewed_s"), times, strict=True)))
 
-            def seen(points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
-                for point, samples in measure(points, effort):
-                    for place, one in enumerate(samples):
-                        times = (1.0,) * 3 if one.choice == DEFAULT else (back_to_back, mean_over_ranks, late)
-                        views = dict(zip(("back_to_back_s", "osu_mean_s", "skewed_s"), times, strict=True))
-                        samples[place] = replace(one, **views)
-                    yield point, samples
-
-            source.measure = seen  # type: ignore[method-assign]
-            return source
-
-    found = audit(ByOtherConventions(lambda _s: 0.3, NOISE, 0), lambda _s: 0.3).run(200.0)
+    found = audit(Changed(lambda _s: 0.3, by_other_conventions), lambda _s: 0.3).run(200.0)
     if reason is None:
         assert Verdict.REFUSED not in {d.verdict for d in found}
     else:
@@ -268,23 +276,10 @@ def test_what_wins_from_a_common_start_and_loses_by_another_convention_is_refuse
 def test_what_wins_in_one_state_of_the_heap_alone_is_refused(kept: tuple[float, float], verdict: Verdict) -> None:
     """The default pays for page faults, so it is e times as slow with a heap that gives memory back."""
 
-    class InBothStates(Launches):
-        def open(self) -> SimulatedSource:
-            source = super().open()
-            measure = source.measure
+    def in_both_states(sample: Sample, chosen_s: float) -> Sample:
+        return replace(sample, faults=96.0, kept_s=kept[0] * chosen_s) if sample.choice == DEFAULT else sample
 
-            def seen(points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
-                for point, samples in measure(points, effort):
-                    for place, one in enumerate(samples):
-                        if one.choice == DEFAULT:
-                            chosen_s = next(other.time_s for other in samples if other.choice != DEFAULT)
-                            samples[place] = replace(one, faults=96.0, kept_s=kept[0] * chosen_s)
-                    yield point, samples
-
-            source.measure = seen  # type: ignore[method-assign]
-            return source
-
-    found = audit(InBothStates(lambda _s: 1.0, NOISE, 0), lambda _s: 1.0).run(200.0)
+    found = audit(Changed(lambda _s: 1.0, in_both_states), lambda _s: 1.0).run(200.0)
     assert {d.verdict for d in found} == {verdict}
     for one in found:
         assert one.heaps is not None

@@ -132,27 +132,24 @@ def test_what_was_not_measured_says_nothing_against_a_rule() -> None:
     assert verdicts(rules)["bcast"].holds
 
 
-def test_a_launch_counts_against_a_rule_only_if_neither_the_median_nor_the_fast_half_says_that_it_pays() -> None:
-    default = Sample(SCENARIOS[0], DEFAULT, Status.OK, (1.0, 1.0, 1.0, 1.0, 1.0))
-    disturbed = Sample(SCENARIOS[0], RING, Status.OK, (0.8, 0.8, 2.0, 2.0, 2.0))
-    slower = Sample(SCENARIOS[0], RING, Status.OK, (1.1, 1.1, 2.0, 2.0, 2.0))
-    shorts = []
-    for choice in (disturbed, slower):
-        [one] = add_launch([Holding(promise(SCENARIOS[0]), (), 1)], [default, choice], BASELINES)
-        assert one.speedup == pytest.approx(0.5)
-        shorts.append(one.short)
-    assert shorts == [0, 1]
-
-
-def test_where_most_calls_wait_for_a_core_the_fastest_ones_judge() -> None:
-    default = Sample(SCENARIOS[0], DEFAULT, Status.OK, (1.0, 40.0, 50.0, 60.0, 70.0))
-    lucky = Sample(SCENARIOS[0], RING, Status.OK, (3.0, 4.0, 4.0, 5.0, 5.0))
-    equal = Sample(SCENARIOS[0], RING, Status.OK, (1.0, 400.0, 500.0, 600.0, 700.0))
-    shorts = []
-    for choice in (lucky, equal):
-        [one] = add_launch([Holding(promise(SCENARIOS[0]), (), 1)], [default, choice], BASELINES)
-        shorts.append(one.short)
-    assert shorts == [1, 0]
+@pytest.mark.parametrize(
+    ("default_s", "choice_s", "short", "speedup"),
+    [
+        # A launch counts against a rule only if neither the median nor the fast half says that it pays.
+        ((1.0, 1.0, 1.0, 1.0, 1.0), (0.8, 0.8, 2.0, 2.0, 2.0), 0, 0.5),
+        ((1.0, 1.0, 1.0, 1.0, 1.0), (1.1, 1.1, 2.0, 2.0, 2.0), 1, 0.5),
+        # Where most calls wait for a core the fastest ones judge.
+        ((1.0, 40.0, 50.0, 60.0, 70.0), (3.0, 4.0, 4.0, 5.0, 5.0), 1, None),
+        ((1.0, 40.0, 50.0, 60.0, 70.0), (1.0, 400.0, 500.0, 600.0, 700.0), 0, None),
+    ],
+)
+def test_which_calls_of_a_launch_count_against_a_rule(
+    default_s: tuple[float, ...], choice_s: tuple[float, ...], short: int, speedup: float | None
+) -> None:
+    samples = [Sample(SCENARIOS[0], choice, Status.OK, s) for choice, s in ((DEFAULT, default_s), (RING, choice_s))]
+    [one] = add_launch([Holding(promise(SCENARIOS[0]), (), 1)], samples, BASELINES)
+    assert one.short == short
+    assert speedup is None or one.speedup == pytest.approx(speedup)
 
 
 def test_the_more_rules_are_judged_together_the_more_launches_it_takes_to_call_one_lost() -> None:

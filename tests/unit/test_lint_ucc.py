@@ -67,11 +67,6 @@ def test_an_error_is_found_where_ucc_did_not_follow_a_file(name: str) -> None:
     assert any(one.severity == "error" for one in found) == (name in NOT_FOLLOWED)
 
 
-@pytest.mark.parametrize("data", [b"", b"\xff\xfe", b"[", b"]\n=\n", b"[=]\nA_TUNE=::@#"])
-def test_any_bytes_are_taken(data: bytes) -> None:
-    lint_ucc_files({"ucc.conf": data})
-
-
 def test_the_format_is_recognised() -> None:
     assert recognise(GOOD.encode()).format is Format.UCC_CONF
     assert recognise(b"# only sections\n[ppn=4]\n").format is Format.UCC_CONF

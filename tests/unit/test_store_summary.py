@@ -39,7 +39,6 @@ scenarios = st.builds(Scenario, names, st.integers(1, 99), st.integers(1, 99), s
 ratios = st.lists(st.integers(0, 10**6).map(lambda n: n / 1e4), max_size=12).map(tuple)
 decisions = st.builds(Decision, scenarios, choices, st.sampled_from(Verdict), ratios, texts)
 runs = st.lists(seconds, max_size=3).map(tuple)
-positive = st.none() | st.floats(0.1, 1e6)
 guesses = st.builds(Guess, scenarios, choices, st.integers(0, 1000).map(lambda n: n / 1e3), texts)
 sizes = st.dictionaries(names, st.lists(st.integers(1, 1 << 30), max_size=4).map(tuple), max_size=2)
 summaries = st.builds(
