@@ -40,7 +40,7 @@ INSIDE = """
     facts = {"libmpi": str(found.libmpi), "mpiexec": mpiexec}
     made = Environment(found.library.value, found.version, build, "a node", 1, 2, "single", facts)
     try:
-        said = TunedMpi("tuned", made, {}, os.environ, {}).require_of([mpiexec, "-n", "2", program])
+        said = TunedMpi("tuned", made, {}, os.environ, {}).check_command([mpiexec, "-n", "2", program])
     except InputError as error:
         said = error.what
     print(json.dumps([found.build, said]))

@@ -205,7 +205,7 @@ def test_a_variable_that_the_library_does_not_know_is_refused(kit: Kit, tmp_path
     wrong = known.removeprefix("OMPI_MCA_") + "X"
     asked = TunedMpi(str(tuned), made.environment, {known + "X": str(tuned / "file")}, os.environ)
     with pytest.raises(InputError, match=f"does not know {wrong}"):
-        asked.require_of(kit.job())
+        asked.check_command(kit.job())
 
 
 def test_an_algorithm_that_the_library_does_not_have_is_refused(kit: Kit, tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_an_algorithm_that_the_library_does_not_have_is_refused(kit: Kit, tmp_pa
     values = numbered_algorithms(made)
     asked = TunedMpi(str(tuned), made.environment, made.variables_at(tuned), os.environ, values)
     with pytest.raises(InputError, match=words):
-        asked.require_of(kit.job())
+        asked.check_command(kit.job())
     refused(colltune("run", tuned, "--", *kit.job()), "Nothing was run")
     refused(colltune("env", tuned, path=bin_of(kit.mpi)), "Nothing was run")
 

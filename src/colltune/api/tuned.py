@@ -256,7 +256,7 @@ class Tuned:
         from colltune.session.application.run_child import run_child
 
         force = put_in_force(self.directory, self.tuning, os.environ)
-        force.require_mpi(command)
+        force.check_mpi(command)
         return run_child(force.command(command), force.environment)
 
 

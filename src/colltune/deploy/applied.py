@@ -40,20 +40,20 @@ class AppliedTuning:
         beside = Path(sys.executable).parent
         return tuned_command(command, beside, self.tuning.environment.mpi, self.told, self.environment.get("PATH"))
 
-    def require_mpi(self, command: Sequence[str]) -> str:
+    def check_mpi(self, command: Sequence[str]) -> str:
         """Raises InputError where ``command`` would use another MPI than the one that was tuned.
 
         Returns what could not be found out, "" for nothing.
         """
-        return self._mpi().require_of(replace(self, told={}).command(command))
+        return self._mpi().check_command(replace(self, told={}).command(command))
 
-    def require_mpi_here(self) -> str:
+    def check_mpi_here(self) -> str:
         """The same of whatever program is started from ``around``."""
-        return self._mpi().require_here()
+        return self._mpi().check_here()
 
-    def require_read_by(self, library: Path) -> str:
-        """Raises InputError where ``library``, a libmpi, would not read the files. Returns as ``require_mpi``."""
-        return self._mpi().require_read(library)
+    def check_read_by(self, library: Path) -> str:
+        """Raises InputError where ``library``, a libmpi, would not read the files. Returns as ``check_mpi``."""
+        return self._mpi().check_read(library)
 
     def _mpi(self) -> TunedMpi:
         values = numbered_algorithms(self.tuning) if self.variables else {}

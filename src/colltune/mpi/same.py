@@ -45,7 +45,7 @@ class TunedMpi:
     values: Mapping[str, Sequence[int]] = field(default_factory=dict)
     run: Runner = run_command
 
-    def require_of(self, command: Sequence[str]) -> str:
+    def check_command(self, command: Sequence[str]) -> str:
         """Raises InputError where ``command`` would use another MPI, or one that does not read the files.
 
         Returns what could not be found out, "" for nothing.
@@ -61,14 +61,14 @@ class TunedMpi:
             self._require_build(library, f"{program} loads {library}")
         else:
             library = self._library_of(launcher, kind, environ)
-        return self.require_read(library)
+        return self.check_read(library)
 
-    def require_here(self) -> str:
+    def check_here(self) -> str:
         """The same of whatever program will be started in this environment: by the mpiexec on PATH, if there is one."""
         path = self.environ.get("PATH", "")
         launcher = next((name for name in COMMON_NAMES if shutil.which(name, path=path)), None)
         kind = self._require_launcher(launcher, self.environ)
-        return self.require_read(self._library_of(launcher, kind, self.environ))
+        return self.check_read(self._library_of(launcher, kind, self.environ))
 
     def _require_launcher(self, launcher: str | None, environ: Mapping[str, str]) -> Library:
         """The MPI that ``launcher`` is of; UNKNOWN for one of the site's own, or of a scheduler."""
@@ -124,7 +124,7 @@ class TunedMpi:
             f"Use the MPI that was tuned ({here.mpiexec or here.mpi}), or tune this one",
         )
 
-    def require_read(self, library: Path | None) -> str:
+    def check_read(self, library: Path | None) -> str:
         """Raises InputError if ``library`` would ignore the files or end a job at them; returns as above."""
         names = [name.removeprefix("OMPI_MCA_") for name in self.variables if name.startswith(_PREFIXES)]
         if library is None or not names:

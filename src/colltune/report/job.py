@@ -16,7 +16,7 @@ from colltune.report.curves import CurvePoint, curve_points
 from colltune.report.findings import Findings, collective_gains
 
 Shape = tuple[int, int]
-HEAD = ("collective", "from", "to", "faster", "at least", "one call, by default -> tuned")
+HEAD = ("collective", "from", "to", "speed-up", "at least", "one call, by default -> tuned")
 
 
 @dataclass(frozen=True)

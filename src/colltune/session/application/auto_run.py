@@ -152,7 +152,7 @@ def ready_auto(
     in_force = tables(memory.tuning.live or {}, plan.in_force)
     tried = tables({}, plan.tried)
     force = with_candidates(force, candidates, list(in_force.values()), list(tried.values()))
-    if unsure := force.require_mpi(command):
+    if unsure := force.check_mpi(command):
         listener(f"warning: {unsure}")
     exploration = Exploration(live_numbers(candidates.text), options.risk, expected(runs))
 

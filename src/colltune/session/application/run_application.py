@@ -194,7 +194,7 @@ def ready_run(
         application = application_of(command, force.environment)
         lost = withdrawn_from(directory, force.tuning.environment, application)
         force = without_slower_rules(force, lost, listener)
-    unsure = force.require_mpi(command)
+    unsure = force.check_mpi(command)
     obstacles = [] if options.way == "live" else force.obstacles(command)
     for text in [*([f"warning: {unsure}"] if unsure else []), *effect_lines(force, command, obstacles)]:
         listener(text)
