@@ -165,7 +165,7 @@ def _slingshot_ports(machine: Machine) -> Iterator[Port]:
             yield Port(Fabric.SLINGSHOT, speed / 4, 4, device, place)
 
 
-def _pcie(machine: Machine, port: Port, hwloc_gbytes: dict[str, float]) -> dict[str, Any]:
+def _pcie(machine: Machine, port: Port, hwloc_gbytes: dict[str, float]) -> dict[str, int]:
     extended = parse_pcie_version(machine.read(f"{port.place}/properties/current_esm_link_speed") or "")
     version = extended or parse_pcie_version(machine.read(f"{port.place}/current_link_speed") or "")
     lanes = parse_pcie_lanes(machine.read(f"{port.place}/current_link_width") or "")

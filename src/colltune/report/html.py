@@ -9,7 +9,6 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from colltune.core.errors import on_os_error
 from colltune.core.grouping import grouped
@@ -196,7 +195,7 @@ def _application(findings: Findings) -> list[list[str]]:
     ]
 
 
-def _by_reason(findings: Findings, verdict: Verdict) -> list[dict[str, Any]]:
+def _by_reason(findings: Findings, verdict: Verdict) -> list[dict[str, object]]:
     """The regions with ``verdict``, those with one reason together; its numbers stand beside each."""
     groups = grouped(findings.regions(verdict), lambda region: _NUMBER.sub("…", region.told))
     return [

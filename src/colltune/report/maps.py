@@ -4,7 +4,6 @@ import json
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.proven import Decision, Verdict
@@ -21,13 +20,13 @@ _MOST_TIMINGS = 5
 _MOST_TOLD = 100_000
 
 
-def selection_maps(findings: Findings) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def selection_maps(findings: Findings) -> tuple[list[dict[str, object]], dict[str, object]]:
     """The maps of all collectives that were measured, and what their cells tell, by the number of the cell."""
     proofs = {decision.scenario: decision for decision in findings.decisions}
     by_name = {name: findings.cells(name) for name in findings.rule_sets}
     # What departs from the default comes first, should there be no room for all.
     cells = sorted((cell for some in by_name.values() for cell in some), key=lambda cell: not _departs(cell))
-    told: dict[str, Any] = {}
+    told: dict[str, object] = {}
     numbers: dict[Scenario, int] = {}
     spent = 0
     for number, cell in enumerate(cells):
@@ -42,13 +41,13 @@ def selection_maps(findings: Findings) -> tuple[list[dict[str, Any]], dict[str, 
 
 def _map(
     collective: str, cells: list[ScenarioTimes], numbers: Mapping[Scenario, int], proofs: Mapping[Scenario, Decision]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     sizes = sorted({cell.scenario.size_bytes for cell in cells})
     marks = letters_of(cells)
     by_place = {(c.scenario.nodes, c.scenario.ppn, c.scenario.size_bytes): c for c in cells}
     rows = []
     for nodes, ppn in sorted({(n, p) for n, p, _ in by_place}):
-        line: list[dict[str, Any] | None] = []
+        line: list[dict[str, object] | None] = []
         for size in sizes:
             cell = by_place.get((nodes, ppn, size))
             if cell is None:
@@ -90,7 +89,7 @@ def _shade(cell: ScenarioTimes, decision: Decision | None) -> str:
     return str(bisect_right(SHADES, decision.speedup.estimate))
 
 
-def _detail(cell: ScenarioTimes, decision: Decision | None) -> dict[str, Any]:
+def _detail(cell: ScenarioTimes, decision: Decision | None) -> dict[str, object]:
     sides = (cell.default, cell.chosen)
     default_s = next((t.median_s for t in cell.timings if t.choice == cell.default), None)
     shown = [t for place, t in enumerate(cell.timings) if place < _MOST_TIMINGS or t.choice in sides]

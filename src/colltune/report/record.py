@@ -14,7 +14,7 @@ from colltune.report.job import HEAD, ShapeGain, job_shape, known_scenarios, sha
 from colltune.report.story import warnings
 
 
-def report_record(findings: Findings, directory: Path) -> Mapping[str, Any]:
+def report_record(findings: Findings, directory: Path) -> Mapping[str, object]:
     """What docs/reference/json.md describes under `report`. Times in seconds, sizes in bytes."""
     here, (nodes, ppn) = findings.environment, job_shape(findings)
     return {
@@ -34,7 +34,7 @@ def report_record(findings: Findings, directory: Path) -> Mapping[str, Any]:
     }
 
 
-def _gain(one: ShapeGain) -> Mapping[str, Any]:
+def _gain(one: ShapeGain) -> Mapping[str, object]:
     low, high = one.span
     times = one.example_s
     return {
@@ -52,7 +52,7 @@ def _gain(one: ShapeGain) -> Mapping[str, Any]:
     }
 
 
-def _decision(one: Decision) -> Mapping[str, Any]:
+def _decision(one: Decision) -> Mapping[str, object]:
     return {
         **asdict(one.scenario),
         "choice": one.choice,

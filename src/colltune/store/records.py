@@ -19,7 +19,7 @@ import re
 import struct
 import zlib
 from dataclasses import asdict, dataclass, field
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
@@ -167,7 +167,7 @@ def unpack_times(text: str, count: int) -> tuple[float, ...]:
     return struct.unpack(f"<{count}d", planes)
 
 
-def _to_json(record: Record) -> dict[str, Any]:
+def _to_json(record: Record) -> dict[str, object]:
     match record:
         case Header():
             environment = asdict(record.environment)
@@ -178,8 +178,8 @@ def _to_json(record: Record) -> dict[str, Any]:
             return {"note": record.kind, "facts": record.facts}
 
 
-def _sample_to_json(sample: Sample) -> dict[str, Any]:
-    document: dict[str, Any] = {
+def _sample_to_json(sample: Sample) -> dict[str, object]:
+    document: dict[str, object] = {
         **asdict(sample.scenario),
         "algorithm": sample.choice.algorithm,
         "parameters": sample.choice.parameters,

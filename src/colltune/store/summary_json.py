@@ -62,18 +62,18 @@ class _WrittenDecision(msgspec.Struct, omit_defaults=True):
         return cls(scenario, format_choice(decision.choice), ratios=ratios, region=region, heaps=heaps, low=low, **held)
 
     def read(self) -> Decision:
-        held: dict[str, Any] = {name: getattr(self, name) for name in _AS_THEY_ARE}
-        if self.verdict is Verdict.REFUSED and self.reason.startswith(_UNTRIED):
-            held["verdict"] = Verdict.NOT_TRIED
-        if self.why is Why.MEASURED:
-            of_before = [one for one in Why if one.text and one.text == self.reason]
-            of_before += [Why.SLOW_FILE] if self.slow_file else []
-            of_before += [Why.BUDGET] if self.reason.startswith(_UNTRIED) else []
-            held["why"] = (*of_before, self.why)[0]
-            held["reason"] = self.reason.removeprefix(_PROVEN).removeprefix("; ")
-        scenario, choice = Scenario(*self.scenario), read_choice(self.choice)
+        verdict, why, reason = self.verdict, self.why, self.reason
+        if why is Why.MEASURED:  # as files of before have it, of which the reason alone says why
+            ended = reason.startswith(_UNTRIED)
+            verdict = Verdict.NOT_TRIED if ended and verdict is Verdict.REFUSED else verdict
+            why = next((one for one in Why if one.text and one.text == reason), Why.BUDGET if ended else why)
+            why = Why.SLOW_FILE if self.slow_file else why
+            reason = reason.removeprefix(_PROVEN).removeprefix("; ")
         region = None if self.region is None else Interval(*self.region)
-        read = Decision(scenario, choice, ratios=self.ratios, region=region, heaps=self.heaps, **held)
+        read = Decision(
+            Scenario(*self.scenario), read_choice(self.choice), verdict, self.ratios, reason, region, why,
+            heaps=self.heaps, launches=self.launches, runs=self.runs, cut=self.cut,
+        )  # fmt: skip
         low = min(self.ratios, default=0.0) if self.low is None else self.low
         return read if low == round(read.speedup.low, _RATIO_DIGITS) else replace(read, stated_low=low)
 
@@ -132,7 +132,7 @@ class WrittenSummary(msgspec.Struct):
         )  # fmt: skip
 
 
-def write_summary(summary: Summary) -> dict[str, Any]:
+def write_summary(summary: Summary) -> dict[str, object]:
     """``summary`` as ``json`` takes it; what is derived from the decisions stands beside them, for people."""
     held = WrittenSummary(
         summary.seed, summary.gated, summary.samples, dict(summary.reasons), summary.interrupted, summary.share,

@@ -11,7 +11,6 @@ import shutil
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -229,8 +228,8 @@ def _read_tuning(directory: Path, manifest: _WrittenTuning) -> Tuning:
     mpi, later = manifest.environment.mpi, manifest.provisional
     own = _read_decisions(directory, manifest, mpi)
     provisional = None if later is None else _read_decisions(directory, later, mpi, f"{PROVISIONAL}.")
-    held: dict[str, Any] = {"summary": manifest.summary.read(), "provisional": provisional, "jobs": manifest.jobs}
-    return Tuning(manifest.environment, **vars(own), **held)
+    summary = manifest.summary.read()
+    return Tuning(manifest.environment, **vars(own), summary=summary, provisional=provisional, jobs=manifest.jobs)
 
 
 def load_deployable(directory: Path, *, provisional: bool = False) -> Tuning:

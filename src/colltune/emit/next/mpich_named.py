@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from colltune.catalog import Catalogue, Kind, Need
 from colltune.core.choice import DEFAULT, Choice
@@ -36,7 +35,7 @@ _GUARDS = {
 _NOT_TRIED = frozenset({"exscan", "scan"})
 _START = re.compile(rb'\{\s*"name=main"')
 # A tree as it is in the file: an object, or a call of another one.
-NamedTree = dict[str, Any] | str
+NamedTree = dict[str, object] | str
 
 
 class MpichNamedEmitter:
@@ -75,14 +74,14 @@ class MpichNamedEmitter:
         # The library reads the file as a string, which the last page ends only where the file does not fill it.
         return {NAMED_FILE: text + b"\n" if len(text) % 4096 == 0 else text}
 
-    def _tree(self, rule_set: RuleSet) -> dict[str, Any]:
+    def _tree(self, rule_set: RuleSet) -> dict[str, object]:
         if rule_set.basis is not self._catalogue.collective(rule_set.collective).basis:
             raise InputError(
                 f"the rules of {rule_set.collective} compare sizes that MPICH does not", "Distil them again"
             )
         by_ranks = by_ranks_of(rule_set, "MPICH's file of named trees")
         # A single rank, and a call in place whose size arguments have no meaning, keep the library's own decision.
-        tree: dict[str, Any] = {"comm_size<=1": f"{grammar.CALL}{_copy_of(rule_set)}"}
+        tree: dict[str, object] = {"comm_size<=1": f"{grammar.CALL}{_copy_of(rule_set)}"}
         if rule_set.collective == "alltoall":
             tree["inplace"] = f"{grammar.CALL}{_copy_of(rule_set)}"
         for ranks, by_size in by_ranks.pairs:
@@ -94,7 +93,7 @@ class MpichNamedEmitter:
         if len(by_size.pairs) == 1:
             return self._leaf(rule_set, by_size.last)
         operator = "avg_msg_size" if rule_set.collective in grammar.WITH_AVERAGE else "total_msg_size"
-        branches: dict[str, Any] = {}
+        branches: dict[str, object] = {}
         for size, choice in by_size.pairs:
             branches.setdefault(_key(operator, size), self._leaf(rule_set, choice))
         return branches
