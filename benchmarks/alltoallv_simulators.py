@@ -48,7 +48,7 @@ _OPTIONS = (
 
 _ADVICE = ("Install SimGrid 3.32 (Debian: libsimgrid-dev)", "Install a C compiler (Debian: gcc)")
 # Of the algorithms' sources, those that hang state on real communicators; and the other simulator.
-_OF_MPI = ("alltoallv.c", "sound.c", "state.c", "smpi.c")
+_OF_MPI = ("alltoallv.c", "plain.c", "sound.c", "state.c")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def _compile(compiler: str, parts: Sequence[str], program: Path) -> Path:
         common / "nodes.c",
         common / "rules.c",
         source_directory("alltoallv_measure") / "weights.c",
-        *(path for path in sources if path.name not in (_OF_MPI if own else ())),
+        *(path for path in sources if path.name not in _OF_MPI and not (own and path.name == "smpi.c")),
     ]
     included = (*directories, common, algorithms.parent / "include", source_directory("alltoallv_measure"))
     includes = [f"-I{directory}" for directory in included]

@@ -2,7 +2,7 @@
 #ifndef CT_CALL_H
 #define CT_CALL_H
 
-#include "exchange.h"
+#include "state.h"
 
 typedef struct {
     const void *send;
@@ -14,7 +14,6 @@ typedef struct {
     MPI_Datatype receive_type;
     const MPI_Datatype *receive_types;
     MPI_Comm comm;
-    int ppn;   /* ranks on the fullest node of `comm`; 0: the caller does not know */
     bool wide; /* the forms with large counts */
 } ct_a2av_call;
 
@@ -26,9 +25,9 @@ bool ct_call_is_sound(const ct_a2av_call *call, int size, MPI_Comm own_comm);
 int ct_call_exchange(const ct_a2av_call *call, int size, ct_exchange *x);
 void ct_exchange_free(ct_exchange *x);
 
-/* By the table in force; what ct_alltoallv and the intercepted functions run. */
-int ct_call_tuned(const ct_a2av_call *call);
+/* By what is set up for the communicator. False: the library is to make the call; else `*code` is the result, and no error handler
+ * has been called. */
+bool ct_call_tuned(ct_state *state, const ct_a2av_call *call, int *code);
 int ct_call_library(const ct_a2av_call *call);
-int ct_call_by(const ct_alltoallv_choice *choice, const ct_a2av_call *call);
 
 #endif

@@ -1,9 +1,8 @@
 /* Reads look-up tables, from the text that common/rules.h describes: the collective is "alltoallv", the size its
  * "average" block, and the settings of a choice are "algorithm", "radix", "batch" and "direct_above". */
 #include "table.h"
-#include "rules.h"
+#include "algorithms.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,8 +51,66 @@ static int ct__index(ct_table *table, const ct_alltoallv_choice *choice)
     return table->choice_count++;
 }
 
+bool ct_table_parse(char *content, ct_table_rules *rules, char *why, size_t why_size)
+{
+    static const char NAME[] = "alltoallv", BASIS[] = "average";
+    ct_rules_text text;
+    ct_rules_begin(&text, content);
+    *rules = (ct_table_rules){0};
+    bool fine = true;
+    int room = 0;
+    for (ct_rules_kind kind; fine && (kind = ct_rules_next(&text)) != CT_RULES_END;) {
+        fine = kind == CT_RULES_RULE && text.fill >> CT_FILL_CLASSES == 0;
+        if (kind == CT_RULES_CHOICE) /* an algorithm of a later version, say: better none of the table than half of it */
+            fine = ct__parse_choice(text.settings, &rules->choices[text.choices - 1]);
+        else if (kind == CT_RULES_COLLECTIVE)
+            fine = strcmp(text.collective, NAME) == 0 && strcmp(text.basis, BASIS) == 0;
+        if (!fine && kind != CT_RULES_FAULT)
+            snprintf(text.why, sizeof text.why, "line %d of the table cannot be read", text.line);
+        if (!fine || kind != CT_RULES_RULE)
+            continue;
+        if (rules->count == room) {
+            room = room == 0 ? 64 : 2 * room;
+            ct_table_rule *more = realloc(rules->rules, sizeof *more * (size_t)room);
+            if ((fine = more != NULL))
+                rules->rules = more;
+            else
+                snprintf(text.why, sizeof text.why, "no memory for the table");
+        }
+        if (fine)
+            rules->rules[rules->count++] = (ct_table_rule){
+                text.ranks, text.ppn, text.size, text.fill,
+                text.first_call < CT__FIRST_CALL ? CT__FIRST_CALL : text.first_call, text.choice};
+    }
+    if (!fine) {
+        ct_table_forget(rules);
+        snprintf(why, why_size, "%s", text.why);
+    }
+    return fine;
+}
+
+void ct_table_forget(ct_table_rules *rules)
+{
+    free(rules->rules);
+    *rules = (ct_table_rules){0};
+}
+
+static bool ct__holds(const ct_table_rule *rule, int ranks, int ppn)
+{
+    return ranks >= rule->ranks.low && ranks <= rule->ranks.high && (ppn == 0 || (ppn >= rule->ppn.low && ppn <= rule->ppn.high));
+}
+
+int ct_table_first_call(const ct_table_rules *rules, int ranks, int ppn)
+{
+    int first_call = 0;
+    for (const ct_table_rule *rule = rules->rules; rule < rules->rules + rules->count; rule++)
+        if (ct__holds(rule, ranks, ppn) && (first_call == 0 || (ppn == 0 && first_call < rule->first_call)))
+            first_call = rule->first_call;
+    return first_call;
+}
+
 /* Writes `choice`, or the library's own for NULL, into the cells of a rule that no earlier rule has written. */
-static void ct__apply(ct_table *table, const ct_rules_text *rule, const ct_alltoallv_choice *choice)
+static void ct__apply(ct_table *table, const ct_table_rule *rule, const ct_alltoallv_choice *choice)
 {
     int index = ct__index(table, choice);
     for (int fill = 0; fill < CT_FILL_CLASSES; fill++)
@@ -63,71 +120,18 @@ static void ct__apply(ct_table *table, const ct_rules_text *rule, const ct_allto
                 table->choice_at[fill][at] = (uint8_t)index;
 }
 
-static bool ct__holds(const ct_rules_range *range, int value) { return value >= range->low && value <= range->high; }
-
-/* Reads the text for so many ranks, and ranks per node (0: any). `table` may be NULL. `first_call`: of the rules that hold for
- * them the latest, 0 if none does: what is set up too early may be for nothing. */
-static bool ct__parse(ct_rules_text *text, int ranks, int ppn, ct_table *table, int *first_call)
+void ct_table_fill(const ct_table_rules *rules, int ranks, int ppn, ct_table *table)
 {
-    static const char NAME[] = "alltoallv", BASIS[] = "average";
-    ct_alltoallv_choice choices[CT_RULES_CHOICES];
-    for (ct_rules_kind kind; (kind = ct_rules_next(text)) != CT_RULES_END;) {
-        bool fine = kind == CT_RULES_RULE && text->fill >> CT_FILL_CLASSES == 0;
-        if (kind == CT_RULES_CHOICE) /* an algorithm of a later version, say: better none of the table than half of it */
-            fine = ct__parse_choice(text->settings, &choices[text->choices - 1]);
-        else if (kind == CT_RULES_COLLECTIVE)
-            fine = strcmp(text->collective, NAME) == 0 && strcmp(text->basis, BASIS) == 0;
-        if (!fine) {
-            if (kind != CT_RULES_FAULT)
-                snprintf(text->why, sizeof text->why, "line %d of the table cannot be read", text->line);
-            return false;
-        }
-        if (kind != CT_RULES_RULE || !ct__holds(&text->ranks, ranks) || (ppn > 0 && !ct__holds(&text->ppn, ppn)))
-            continue;
-        int call = text->first_call < CT__FIRST_CALL ? CT__FIRST_CALL : text->first_call;
-        if (*first_call == 0 || (ppn == 0 && *first_call < call))
-            *first_call = call;
-        if (table != NULL)
-            ct__apply(table, text, text->choice < 0 ? NULL : &choices[text->choice]);
-    }
-    return true;
-}
-
-/* As ct__parse, from a file. Says in `why` what is wrong. */
-static bool ct__read(const char *path, int ranks, int ppn, ct_table *table, int *first_call, char *why, size_t why_size)
-{
-    size_t length;
-    ct_rules_text text = {.why = "it cannot be read"};
-    char *content = ct_rules_load(path, &length);
-    bool whole = false;
-    if (content != NULL) {
-        ct_rules_begin(&text, content);
-        whole = ct__parse(&text, ranks, ppn, table, first_call);
-    }
-    if (!whole)
-        snprintf(why, why_size, "%s (%s)", text.why, path);
-    free(content);
-    return whole;
-}
-
-int ct_table_first_call(const char *path, int ranks, int ppn, char *why, size_t why_size)
-{
-    int first_call = 0;
-    return ct__read(path, ranks, ppn, NULL, &first_call, why, why_size) ? first_call : -1;
-}
-
-bool ct_table_load(const char *path, int ranks, int ppn, ct_table *table, char *why, size_t why_size)
-{
-    int first_call = 0;
     memset(table, 0, sizeof *table);
     memset(table->choice_at, CT__UNSET, sizeof table->choice_at);
     table->choice_count = 1;
-    bool whole = ct__read(path, ranks, ppn, table, &first_call, why, why_size);
+    for (const ct_table_rule *rule = rules->rules; rule < rules->rules + rules->count; rule++)
+        if (ct__holds(rule, ranks, ppn))
+            ct__apply(table, rule, rule->choice < 0 ? NULL : &rules->choices[rule->choice]);
     for (int fill = 0; fill < CT_FILL_CLASSES; fill++)
         for (int at = 0; at < CT_SIZE_CLASSES; at++)
-            if (!whole || table->choice_at[fill][at] >= table->choice_count)
+            if (table->choice_at[fill][at] == CT__UNSET)
                 table->choice_at[fill][at] = 0;
-    if (!whole)
-        table->choice_count = 1;
-    return whole;
+    for (int i = 1; i < table->choice_count; i++)
+        table->choices[i] = ct_choice_normal(&table->choices[i], ranks);
 }

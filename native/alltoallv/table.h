@@ -3,6 +3,7 @@
 #define CT_TABLE_H
 
 #include "exchange.h"
+#include "rules.h"
 
 #include <stddef.h>
 
@@ -47,10 +48,27 @@ static inline int ct_table_find(const ct_table *table, const ct_statistic *stati
     return table->choice_at[fill][ct_size_class((uint64_t)statistic->bytes / (unsigned)(size - 1))];
 }
 
-/* The call on a communicator of so many ranks at which the file's rules take over from the library; 0: it has none; -1, and
- * `why`: it is faulty. `ppn`: the ranks on its fullest node, 0 if that is not known: then the latest of what it may be. */
-int ct_table_first_call(const char *path, int ranks, int ppn, char *why, size_t why_size);
-/* Fills the table from the file; the library's own wherever the file has no rule. False, and `why`, if it is faulty. */
-bool ct_table_load(const char *path, int ranks, int ppn, ct_table *table, char *why, size_t why_size);
+/* A file's rules, the first that holds deciding. */
+typedef struct {
+    ct_rules_range ranks, ppn, size;
+    unsigned fill;  /* bits of its classes; 0: any */
+    int first_call; /* 2 at the least */
+    int choice;     /* -1: the library's own */
+} ct_table_rule;
+
+typedef struct {
+    int count;
+    ct_table_rule *rules;
+    ct_alltoallv_choice choices[CT_RULES_CHOICES];
+} ct_table_rules;
+
+/* Reads a file's text, which that changes. False, `why`, and no rules if it is faulty. */
+bool ct_table_parse(char *text, ct_table_rules *rules, char *why, size_t why_size);
+void ct_table_forget(ct_table_rules *rules);
+/* The call on a communicator of so many ranks at which the rules take over from the library; 0: there are none for it. `ppn`: the ranks
+ * on its fullest node, 0 if that is not known: then the latest of what it may be, since what is set up too early may be for nothing. */
+int ct_table_first_call(const ct_table_rules *rules, int ranks, int ppn);
+/* What holds for a communicator, its choices in the form that is run; the library's own wherever there is no rule. */
+void ct_table_fill(const ct_table_rules *rules, int ranks, int ppn, ct_table *table);
 
 #endif

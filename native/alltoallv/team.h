@@ -33,10 +33,12 @@ typedef struct {
     ct_hieata_plan *plan; /* NULL until HieAta's first use */
 } ct_team;
 
-/* The team of a private communicator (private_comm.h), which is freed with it. `every`: ranks of a pretended node, for tests; 0: the nodes as
- * they are. Collective; *team is NULL on failure, on all ranks alike where it was memory that lacked. */
-int ct_team_adopt(MPI_Comm private_comm, int every, ct_team **team);
-int ct_team_free(ct_team *team);
+/* Fills in the first rank of each rank's node; collective over `comm`, and an MPI error code on all ranks alike. */
+typedef int ct_team_nodes(const void *of, MPI_Comm comm, int *leaders);
+/* The team of a private communicator, which must outlive it. `leaders` is called with `of`. Collective; *team is NULL on failure,
+ * on all ranks alike where it was memory that lacked. */
+int ct_team_make(MPI_Comm private_comm, ct_team_nodes *leaders, const void *of, ct_team **team);
+void ct_team_free(ct_team *team);
 
 /* The most bytes that the algorithms may hold for a communicator at once. */
 enum { CT_TEAM_MEMORY = 64 << 20 };

@@ -18,6 +18,7 @@
 #include "call.h"
 #include "heap.h"
 #include "part.h"
+#include "private_comm.h"
 #include "request.h"
 #include "state.h"
 #include "watch.h"
@@ -161,26 +162,36 @@ static int ct__time_and_tell(const ct_measure_request *r, ct__buffers *b, const 
     return ct__tell(r, b, "kept", take, mine, all);
 }
 
-/* What a program pays on a communicator before its first call by the table: the team, and an agreement. */
-static int ct__time_set_up(long id, int rank)
+static int ct__as_in_world(const void *world, MPI_Comm comm, int *leaders)
 {
-    MPI_Comm comm;
-    ct_state *state;
+    const ct_nodes *nodes = &((const ct_team *)world)->nodes;
+    (void)comm;
+    for (int rank = 0; rank < ((const ct_team *)world)->size; rank++)
+        leaders[rank] = ct_nodes_leader(nodes, nodes->node_of[rank]);
+    return MPI_SUCCESS;
+}
+
+/* What a program pays on a communicator before its first call by the table: the team, and an agreement. */
+static int ct__time_set_up(long id, const ct_team *world)
+{
+    MPI_Comm comm, private_comm;
     ct_team *team;
     int64_t mine[2] = {0}, agreed[2];
     double took_s, longest_s;
     CT_TRY(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
     CT_TRY(MPI_Barrier(comm));
     double began_s = MPI_Wtime();
-    CT_TRY(ct_state_need(comm, &state));
-    CT_TRY(ct_state_team(state, &team));
+    CT_TRY(ct_private_comm(comm, true, &private_comm));
+    CT_TRY(ct_team_make(private_comm, ct__as_in_world, world, &team));
     CT_TRY(MPI_Allreduce(mine, agreed, 2, MPI_INT64_T, MPI_MAX, team->comm));
     took_s = MPI_Wtime() - began_s;
     CT_TRY(MPI_Reduce(&took_s, &longest_s, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD));
-    if (rank == 0) {
+    if (world->rank == 0) {
         printf("setup %ld %.9g\ndone %ld\n", id, longest_s, id);
         fflush(stdout);
     }
+    ct_team_free(team);
+    CT_TRY(ct_private_comm_free(&private_comm));
     return MPI_Comm_free(&comm);
 }
 
@@ -258,7 +269,7 @@ static int ct__serve(char *line, const ct_team *world, ct_watch *watch)
     static ct_measure_request request;
     MPI_Comm part;
     if (sscanf(line, "setup %ld", &request.id) == 1)
-        return ct__time_set_up(request.id, world->rank);
+        return ct__time_set_up(request.id, world);
     if (!ct_measure_parse(line, &request)) {
         if (world->rank == 0)
             fprintf(stderr, "cannot read the request: %s", line);
@@ -273,13 +284,10 @@ static int ct__serve(char *line, const ct_team *world, ct_watch *watch)
     return code == MPI_ERR_FILE ? ct__refuse(&request, world->rank, ct_blocks_why()) : code;
 }
 
-/* The nodes of the job; for tests those that are pretended. */
-static int ct__world(ct_team **world)
+static int ct__ask(const void *of, MPI_Comm comm, int *leaders)
 {
-    MPI_Comm comm;
-    const char *every = getenv("COLLTUNE_ALLTOALLV_NODE");
-    CT_TRY(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
-    return ct_team_adopt(comm, every ? atoi(every) : 0, world);
+    (void)of;
+    return ct_nodes_leaders(comm, leaders);
 }
 
 /* What else ran on the job's machines from its start to its end. */
@@ -301,7 +309,7 @@ int main(int argc, char **argv)
     ct_watch watch = {0};
     MPI_Init(&argc, &argv);
     ct_blocks_files(argc - 1, argv + 1);
-    int code = ct__world(&world);
+    int code = ct_team_make(MPI_COMM_WORLD, ct__ask, NULL, &world);
     if (code == MPI_SUCCESS)
         code = ct_watch_make(MPI_COMM_WORLD, &watch);
     if (code == MPI_SUCCESS)
@@ -316,10 +324,9 @@ int main(int argc, char **argv)
         code = ct__tell_load(&watch, world);
     if (code == MPI_SUCCESS)
         code = ct_part_forget();
-    if (code == MPI_SUCCESS)
-        code = ct_team_free(world);
     if (code != MPI_SUCCESS)
         MPI_Abort(MPI_COMM_WORLD, 1);
+    ct_team_free(world);
     ct_watch_free(&watch);
     MPI_Finalize();
     return 0;

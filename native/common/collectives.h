@@ -50,7 +50,11 @@
     X(Start, (MPI_Request * request), (request))                                                                       \
     X(Startall, (int count, MPI_Request requests[]), (count, requests))                                                \
     X(T_cvar_write, (MPI_T_cvar_handle handle, const void *value), (handle, value))                                    \
-    X(Request_free, (MPI_Request * request), (request))
+    X(Request_free, (MPI_Request * request), (request))                                                                \
+    X(Comm_free, (MPI_Comm * comm), (comm))                                                                            \
+    X(Comm_disconnect, (MPI_Comm * comm), (comm))                                                                      \
+    X(Comm_idup, (MPI_Comm comm, MPI_Comm * made, MPI_Request * request), (comm, made, request))                       \
+    X(Comm_idup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm * made, MPI_Request * request), (comm, info, made, request))
 
 /* Before the communicator: declared, named, and as fields of ct_call. */
 #define CT__BLOCK(COUNT)                                                                                               \

@@ -31,22 +31,30 @@ void ct_nodes_number(ct_nodes *nodes, int size)
 }
 
 #ifndef CT_SIMULATED /* there nodes are given */
-int ct_nodes_find(MPI_Comm comm, ct_nodes *nodes)
+int ct_nodes_leaders(MPI_Comm comm, int *leaders)
 {
     MPI_Comm node;
-    int leader, size, code = PMPI_Comm_rank(comm, &leader);
-    if (code == MPI_SUCCESS)
-        code = PMPI_Comm_size(comm, &size);
-    if (code == MPI_SUCCESS)
-        code = PMPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, leader, MPI_INFO_NULL, &node);
+    const char *every = getenv("COLLTUNE_ALLTOALLV_NODE");
+    int rank, leader, pretended = every == NULL ? 0 : atoi(every), code = PMPI_Comm_rank(comm, &rank);
+    leader = pretended > 0 ? rank - rank % pretended : rank;
+    if (code == MPI_SUCCESS && pretended <= 0)
+        code = PMPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
     if (code != MPI_SUCCESS)
         return code;
-    code = PMPI_Bcast(&leader, 1, MPI_INT, 0, node);
-    PMPI_Comm_free(&node);
-    if (!ct_nodes_make(nodes, size))
+    if (pretended <= 0) {
+        code = PMPI_Bcast(&leader, 1, MPI_INT, 0, node);
+        PMPI_Comm_free(&node);
+    }
+    return code == MPI_SUCCESS ? PMPI_Allgather(&leader, 1, MPI_INT, leaders, 1, MPI_INT, comm) : code;
+}
+
+int ct_nodes_find(MPI_Comm comm, ct_nodes *nodes)
+{
+    int size, code = PMPI_Comm_size(comm, &size);
+    if (code == MPI_SUCCESS && !ct_nodes_make(nodes, size))
         code = MPI_ERR_NO_MEM;
     if (code == MPI_SUCCESS)
-        code = PMPI_Allgather(&leader, 1, MPI_INT, nodes->node_of, 1, MPI_INT, comm);
+        code = ct_nodes_leaders(comm, nodes->node_of);
     if (code == MPI_SUCCESS)
         ct_nodes_number(nodes, size);
     else

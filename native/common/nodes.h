@@ -17,7 +17,10 @@ typedef struct {
 bool ct_nodes_make(ct_nodes *nodes, int size);
 /* Fills the map in, once node_of holds the first rank of each rank's node. */
 void ct_nodes_number(ct_nodes *nodes, int size);
-/* The map of the ranks of `comm`, by which of them can share memory. Collective; MPI error code. */
+/* The first rank of each rank's node, by which ranks can share memory; COLLTUNE_ALLTOALLV_NODE pretends nodes of so many ranks, for
+ * tests. Collective; MPI error code. */
+int ct_nodes_leaders(MPI_Comm comm, int *leaders);
+/* The map of the ranks of `comm`, by ct_nodes_leaders. Collective; MPI error code. */
 int ct_nodes_find(MPI_Comm comm, ct_nodes *nodes);
 void ct_nodes_free(ct_nodes *nodes);
 

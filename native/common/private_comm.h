@@ -1,23 +1,24 @@
-/* Communicators for colltune's own messages. */
+/* Communicators for colltune's own messages, and error handlers that step aside for them. */
 #ifndef CT_PRIVATE_COMM_H
 #define CT_PRIVATE_COMM_H
 
 #include <mpi.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 
-/* A communicator of the same ranks in the same order, whose errors come back as codes. Not a duplicate: that would call the copy
- * and delete functions of the program's attributes, and take over its info. Collective. */
-static inline int ct_private_comm(MPI_Comm comm, MPI_Comm *made)
-{
-    MPI_Group group;
-    *made = MPI_COMM_NULL;
-    int code = PMPI_Comm_group(comm, &group);
-    if (code != MPI_SUCCESS)
-        return code;
-    code = PMPI_Comm_create(comm, group, made);
-    PMPI_Group_free(&group);
-    if (code == MPI_SUCCESS) /* it has the error handler of the communicator that it is made from */
-        code = PMPI_Comm_set_errhandler(*made, MPI_ERRORS_RETURN);
-    return code;
-}
+/* What stands against making one on this rank: duplicates that MPI_Comm_idup has begun and that may not be complete. Open MPI hangs
+ * where a communicator is made meanwhile, and which ranks have begun is not the same on all of them. */
+extern atomic_int ct_private_comm_barred;
+
+/* A communicator of the same ranks in the same order, whose errors come back as codes. Collective; all ranks get one or none, and
+ * then the program's error handler hears nothing: a rank was not willing, something stands against it, or the library has no room
+ * for one more. */
+int ct_private_comm(MPI_Comm comm, bool willing, MPI_Comm *made);
+int ct_private_comm_free(MPI_Comm *made);
+
+/* Whether a handler is one of those that MPI has. */
+bool ct_errhandler_is_library_s(MPI_Errhandler handler);
+/* Lets go of one that MPI_Comm_get_errhandler gave. */
+void ct_errhandler_release(MPI_Errhandler handler);
 
 #endif

@@ -28,7 +28,7 @@ int main(void)
     const char *slash = strrchr(about.dli_fname, '/');
     printf("library %s\n", slash == NULL ? about.dli_fname : slash + 1);
 #define CT__CHECK(NAME, ...) ct__check("MPI", #NAME), ct__check("PMPI", #NAME);
-    CT_EACH_FUNCTION(CT__CHECK)
+    CT_EACH_FUNCTION(CT__CHECK) CT_EACH_OTHER(CT__CHECK)
 #define CT__CHECK_OLD(NAME, UPPER, SIGNATURE, FORM, ...) CT__##FORM(NAME)
 #define CT__BLOCKING(NAME)
 #define CT__NONBLOCKING(NAME)

@@ -5,7 +5,9 @@
  * MPICH returns MPI_SUCCESS once a program's own error handler has run, a handler may change the code, and it may never return. Where
  * the program has such a handler, it is put aside for the time of the call. A call that was refused is then made once more
  * with the handler in its place, when nothing of ours is at work: the library refuses it again, and all that the program
- * sees is the library's own. */
+ * sees is the library's own. With MPI_THREAD_MULTIPLE other threads may need the handler, and it may leave the library's call by
+ * a jump: nothing of ours is to be undone then. */
+#include "private_comm.h"
 #include "shim.h"
 
 /* Errors of communication are not in here: all ranks have made that call. */
@@ -23,35 +25,17 @@ static bool ct__is_refusal(int code)
     return false;
 }
 
-static bool ct__is_library_s(MPI_Errhandler handler)
-{
-#ifdef MPI_ERRORS_ABORT
-    if (handler == MPI_ERRORS_ABORT)
-        return true;
-#endif
-    return handler == MPI_ERRORS_ARE_FATAL || handler == MPI_ERRORS_RETURN;
-}
-
-void ct_errors_release(MPI_Errhandler handler)
-{
-#ifndef OPEN_MPI /* which counts the uses of its own handlers, too */
-    if (ct__is_library_s(handler))
-        return;
-#endif
-    PMPI_Errhandler_free(&handler);
-}
-
 /* MPI_ERRHANDLER_NULL: it was the library's, and is still there. */
 static MPI_Errhandler ct__take(MPI_Comm comm, bool fatal_too)
 {
     MPI_Errhandler handler;
     if (PMPI_Comm_get_errhandler(comm, &handler) != MPI_SUCCESS)
         return MPI_ERRHANDLER_NULL;
-    if ((fatal_too && handler != MPI_ERRORS_RETURN) || !ct__is_library_s(handler)) {
+    if ((fatal_too && handler != MPI_ERRORS_RETURN) || !ct_errhandler_is_library_s(handler)) {
         PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
         return handler;
     }
-    ct_errors_release(handler);
+    ct_errhandler_release(handler);
     return MPI_ERRHANDLER_NULL;
 }
 
@@ -60,7 +44,7 @@ static void ct__give_back(MPI_Comm comm, MPI_Errhandler *handler)
     if (*handler == MPI_ERRHANDLER_NULL)
         return;
     PMPI_Comm_set_errhandler(comm, *handler);
-    ct_errors_release(*handler);
+    ct_errhandler_release(*handler);
     *handler = MPI_ERRHANDLER_NULL;
 }
 
@@ -80,13 +64,11 @@ void ct_errors_give_back(ct_handlers *taken)
 
 bool ct_enter(ct_call *call)
 {
-    ct_depth++;
     call->made_on = call->comm;
     call->known = ct_comm_get(call->comm);
-    if (call->known == NULL) {
-        ct_depth--;
+    if (call->known == NULL)
         return false;
-    }
+    ct_depth = 1;
     call->handler = call->handlers.world = call->handlers.self = MPI_ERRHANDLER_NULL;
     if (!ct_job.threads_multiple) {
         call->handler = ct__take(call->comm, false);
@@ -101,11 +83,12 @@ bool ct_leave(ct_call *call, int *code)
 {
     const MPI_Errhandler none = MPI_ERRHANDLER_NULL;
     bool quiet = call->handler != none || call->handlers.world != none || call->handlers.self != none || call->elsewhere;
+    ct_depth = 1;
     call->refused = ct__is_refusal(*code);
     ct_modules_after(call, *code);
     ct_errors_give_back(&call->handlers);
     ct__give_back(call->comm, &call->handler);
-    ct_depth--;
+    ct_depth = 0;
     if (*code == MPI_SUCCESS || !quiet)
         return true;
     if (call->refused)

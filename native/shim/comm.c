@@ -1,9 +1,13 @@
-/* What is known of communicators, kept by handle.
+/* What is known of communicators, kept by handle: the one registry of all modules.
+ *
+ * An entry is made at a communicator's first collective call that a module wants. It ends with the communicator, in the
+ * wrapped MPI_Comm_free, MPI_Comm_disconnect or MPI_Finalize, so nothing of ours hangs on a communicator of the program.
+ * While a communicator is being freed, the program's delete functions may make calls on it: to us these are calls like others.
  *
  * Looking one up takes no lock: a table of atomic handles with linear probing. Entries are made and taken away under
- * a lock, at a communicator's first collective call and when it is freed (an attribute's delete function tells). A table
- * that is half full is followed by one of twice the size: a rank that knew of some communicators only would do other
- * things in their calls than the rest. */
+ * a lock. A table that is half full is followed by one of twice the size: a rank that knew of some communicators only would
+ * do other things in their calls than the rest. */
+#include "private_comm.h"
 #include "shim.h"
 
 #include <pthread.h>
@@ -18,6 +22,7 @@ enum { CT__FIRST_SLOTS = 1 << 12, CT__GENERATIONS = 1 << 14 };
 typedef struct {
     _Atomic(MPI_Comm) handle;
     _Atomic(ct_comm *) comm;
+    _Atomic(const void *) ending; /* ct__self of the thread that is freeing the communicator, else NULL */
 } ct__slot;
 
 typedef struct {
@@ -33,7 +38,12 @@ static _Atomic(ct__table *) ct__present = &ct__first;
 static unsigned ct__used;
 static uint16_t ct__generations[CT__GENERATIONS];
 static pthread_mutex_t ct__lock = PTHREAD_MUTEX_INITIALIZER;
-static int ct__keyval = MPI_KEYVAL_INVALID;
+static ct_comm *ct__latest; /* the entries, those made last first */
+/* Handles that MPI_Comm_idup gave, until the program uses the communicator: then the duplicate is complete on this rank. */
+static struct ct__due {
+    MPI_Comm handle;
+    struct ct__due *next;
+} *ct__due;
 
 static unsigned ct__hash(const ct__table *table, MPI_Comm handle)
 {
@@ -42,29 +52,8 @@ static unsigned ct__hash(const ct__table *table, MPI_Comm handle)
     return (unsigned)((bits * 0x9e3779b97f4a7c15ULL) >> 40) % table->count;
 }
 
-static int ct__freed(MPI_Comm handle, int keyval, void *value, void *extra)
-{
-    (void)keyval, (void)extra, (void)handle;
-    ct_comm *comm = value;
-    pthread_mutex_lock(&ct__lock);
-    ct__table *table = atomic_load(&ct__present);
-    for (unsigned i = 0, at = ct__hash(table, comm->handle); i < table->count; i++, at = (at + 1) % table->count)
-        if (atomic_load(&table->slots[at].comm) == comm) {
-            atomic_store(&table->slots[at].handle, MPI_COMM_NULL);
-            ct__used--;
-            break;
-        }
-    pthread_mutex_unlock(&ct__lock);
-    if (ct_ready)
-        ct_modules_comm_freed(comm);
-    free(comm);
-    return MPI_SUCCESS;
-}
-
-bool ct_comm_start(void)
-{
-    return PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, ct__freed, &ct__keyval, NULL) == MPI_SUCCESS;
-}
+/* Of this thread alone. */
+static const void *ct__self(void) { return &ct_depth; }
 
 static uint64_t ct__mix(uint64_t state, uint64_t value)
 {
@@ -103,6 +92,26 @@ static bool ct__place(ct_comm *comm, const int *ranks)
     return all;
 }
 
+int ct_comm_leaders(const ct_comm *comm, int *leaders)
+{
+    MPI_Group group;
+    int code = PMPI_Comm_group(comm->handle, &group), *first = calloc((size_t)ct_job.nodes.count, sizeof *first);
+    if (code != MPI_SUCCESS || first == NULL) {
+        free(first);
+        return code == MPI_SUCCESS ? MPI_ERR_NO_MEM : code;
+    }
+    for (int i = 0; i < comm->size && code == MPI_SUCCESS; i++) {
+        int world = 0;
+        code = PMPI_Group_translate_ranks(group, 1, &i, ct_job.group, &world);
+        int *leader = &first[ct_job.nodes.node_of[world]]; /* its rank + 1; 0: none so far */
+        leaders[i] = *leader = *leader == 0 ? i + 1 : *leader;
+        leaders[i]--;
+    }
+    PMPI_Group_free(&group);
+    free(first);
+    return code;
+}
+
 /* All local. Returns NULL where MPI gives an error. */
 static ct_comm *ct__look(MPI_Comm handle)
 {
@@ -134,14 +143,37 @@ static ct_comm *ct__look(MPI_Comm handle)
     return comm;
 }
 
-static void ct__put(ct__table *table, MPI_Comm handle, ct_comm *comm)
+static void ct__put(ct__table *table, MPI_Comm handle, ct_comm *comm, const void *ending)
 {
     unsigned at = ct__hash(table, handle);
     while (atomic_load(&table->slots[at].comm) != NULL && atomic_load(&table->slots[at].handle) != MPI_COMM_NULL)
         at = (at + 1) % table->count;
     /* The slot may be one of a freed communicator: a thread that sees the handle must see the new entry. */
+    atomic_store(&table->slots[at].ending, ending);
     atomic_store(&table->slots[at].comm, comm);
     atomic_store_explicit(&table->slots[at].handle, handle, memory_order_release);
+}
+
+/* The slot of a handle, under the lock; NULL: none. */
+static ct__slot *ct__find(MPI_Comm handle)
+{
+    ct__table *table = atomic_load(&ct__present);
+    unsigned at = ct__hash(table, handle);
+    for (unsigned i = 0; i < table->count && atomic_load(&table->slots[at].comm) != NULL; i++, at = (at + 1) % table->count)
+        if (atomic_load(&table->slots[at].handle) == handle)
+            return &table->slots[at];
+    return NULL;
+}
+
+/* Under the lock. */
+static void ct__take_away(ct__slot *slot)
+{
+    ct_comm *comm = atomic_load(&slot->comm);
+    atomic_store(&slot->handle, MPI_COMM_NULL);
+    ct__used--;
+    *(comm->newer == NULL ? &ct__latest : &comm->newer->older) = comm->older;
+    if (comm->older != NULL)
+        comm->older->newer = comm->newer;
 }
 
 /* Room for one more, under the lock. */
@@ -161,10 +193,24 @@ static bool ct__make_room(void)
     for (unsigned i = 0; i < old->count; i++) {
         ct_comm *comm = atomic_load(&old->slots[i].comm);
         if (comm != NULL && atomic_load(&old->slots[i].handle) != MPI_COMM_NULL)
-            ct__put(table, comm->handle, comm);
+            ct__put(table, comm->handle, comm, atomic_load(&old->slots[i].ending));
     }
     atomic_store(&ct__present, table);
     return true;
+}
+
+/* The duplicate of that handle is complete, if it is one. */
+static void ct__no_longer_due(MPI_Comm handle)
+{
+    struct ct__due **link = &ct__due;
+    while (*link != NULL && (*link)->handle != handle)
+        link = &(*link)->next;
+    struct ct__due *due = *link;
+    if (due == NULL)
+        return;
+    *link = due->next;
+    free(due);
+    atomic_fetch_sub(&ct_private_comm_barred, 1);
 }
 
 static ct_comm *ct__insert(MPI_Comm handle)
@@ -176,32 +222,124 @@ static ct_comm *ct__insert(MPI_Comm handle)
     ct_errors_give_back(&handlers);
     if (comm == NULL)
         return NULL;
-    /* The attribute before the lock: MPI may hold a lock of its own when it calls ct__freed. */
-    if (PMPI_Comm_set_attr(handle, ct__keyval, comm) != MPI_SUCCESS) {
-        free(comm);
-        return NULL;
-    }
+    comm->maker = ct__self();
     pthread_mutex_lock(&ct__lock);
+    ct__slot *stale = ct__find(handle); /* its communicator is gone, and the thread that freed it has not come back yet */
+    if (stale != NULL)
+        ct__take_away(stale);
+    ct__no_longer_due(handle);
     bool room = ct__make_room();
     if (room) {
-        ct__put(atomic_load(&ct__present), handle, comm);
+        ct__put(atomic_load(&ct__present), handle, comm, NULL);
         ct__used++;
+        comm->older = ct__latest;
+        if (ct__latest != NULL)
+            ct__latest->newer = comm;
+        ct__latest = comm;
     }
     pthread_mutex_unlock(&ct__lock);
-    if (!room)
-        PMPI_Comm_delete_attr(handle, ct__keyval); /* frees it */
-    return room ? comm : NULL;
+    if (room)
+        return comm;
+    free(comm);
+    return NULL;
 }
 
 ct_comm *ct_comm_get(MPI_Comm handle)
 {
     ct__table *table = atomic_load_explicit(&ct__present, memory_order_acquire);
     unsigned at = ct__hash(table, handle);
-    for (unsigned i = 0; i < table->count; i++, at = (at + 1) % table->count) {
-        if (atomic_load_explicit(&table->slots[at].handle, memory_order_acquire) == handle && handle != MPI_COMM_NULL)
-            return atomic_load_explicit(&table->slots[at].comm, memory_order_relaxed);
-        if (atomic_load_explicit(&table->slots[at].comm, memory_order_relaxed) == NULL)
+    for (unsigned i = 0; i < table->count && handle != MPI_COMM_NULL; i++, at = (at + 1) % table->count) {
+        ct__slot *slot = &table->slots[at];
+        ct_comm *comm = atomic_load_explicit(&slot->comm, memory_order_acquire);
+        if (comm == NULL)
             break;
+        if (atomic_load_explicit(&slot->handle, memory_order_acquire) != handle)
+            continue;
+        /* A handle that another thread is freeing is a new communicator's already, if this one may use it. */
+        const void *ending = atomic_load_explicit(&slot->ending, memory_order_acquire);
+        if (ending != NULL && ending != ct__self())
+            break;
+        comm = atomic_load_explicit(&slot->comm, memory_order_acquire);
+        if (atomic_load_explicit(&slot->handle, memory_order_relaxed) == handle)
+            return comm;
     }
     return ct__insert(handle);
+}
+
+static void ct__end(ct_comm *comm)
+{
+    if (comm == NULL)
+        return;
+    ct_modules_comm_freed(comm);
+    free(comm);
+}
+
+/* Marks the entry of a handle; returns it, or NULL. */
+static ct_comm *ct__mark(MPI_Comm handle, const void *ending)
+{
+    pthread_mutex_lock(&ct__lock);
+    ct__slot *slot = ct__find(handle);
+    if (slot != NULL)
+        atomic_store(&slot->ending, ending);
+    ct_comm *comm = slot == NULL ? NULL : atomic_load(&slot->comm);
+    pthread_mutex_unlock(&ct__lock);
+    return comm;
+}
+
+/* The communicator is gone. `before`: its entry when that began. Made since then: by a delete function, if by this thread; else
+ * for the next communicator of the handle. */
+static void ct__forget(MPI_Comm handle, ct_comm *before)
+{
+    pthread_mutex_lock(&ct__lock);
+    ct__slot *slot = ct__find(handle);
+    ct_comm *now = slot == NULL ? NULL : atomic_load(&slot->comm);
+    if (now != NULL && (before == NULL ? now->maker == ct__self() : now == before)) {
+        ct__take_away(slot);
+        before = now;
+    }
+    ct__no_longer_due(handle);
+    pthread_mutex_unlock(&ct__lock);
+    ct__end(before);
+}
+
+int ct_comm_free(MPI_Comm *comm, int (*library_s)(MPI_Comm *))
+{
+    if (!ct_ready || comm == NULL || *comm == MPI_COMM_NULL)
+        return library_s(comm);
+    MPI_Comm handle = *comm;
+    ct_comm *before = ct__mark(handle, ct__self());
+    int code = library_s(comm);
+    /* Where a handler of the program's has run, the code may say nothing. */
+    if (*comm == handle)
+        ct__mark(handle, NULL);
+    else
+        ct__forget(handle, before);
+    return code;
+}
+
+int ct_comm_idup(int code, const MPI_Comm *made)
+{
+    if (!ct_ready || code != MPI_SUCCESS)
+        return code;
+    atomic_fetch_add(&ct_private_comm_barred, 1); /* for ever where there is no memory */
+    struct ct__due *due = malloc(sizeof *due);
+    if (due != NULL) {
+        pthread_mutex_lock(&ct__lock);
+        *due = (struct ct__due){*made, ct__due};
+        ct__due = due;
+        pthread_mutex_unlock(&ct__lock);
+    }
+    return code;
+}
+
+/* Those made last go first: on ranks that have several in common, in one order. */
+void ct_comm_stop(void)
+{
+    while (ct__latest != NULL) {
+        ct_comm *comm = ct__latest;
+        pthread_mutex_lock(&ct__lock);
+        ct__take_away(ct__find(comm->handle));
+        pthread_mutex_unlock(&ct__lock);
+        ct__end(comm);
+    }
 }

@@ -287,6 +287,13 @@ static void ct__agree(const ct_call *call, ct__cell *cell)
     cell->agree_ns += ct_now_ns() - began_ns;
 }
 
+/* What the selector asks about, and no more. */
+static bool ct__wants(ct_function function, ct_form form)
+{
+    (void)function, (void)form;
+    return false;
+}
+
 static void ct__after(ct_call *call, int code)
 {
     ct__cell *cell = call->note[CT_MODULE_MEASURE];
@@ -331,6 +338,7 @@ const ct_module ct_measure_module = {
     .name = "measure",
     .variable = "COLLTUNE_MEASURE",
     .start = ct__start,
+    .wants = ct__wants,
     .after = ct__after,
     .comm_freed = ct__comm_freed,
     .stop = ct__stop,

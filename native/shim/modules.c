@@ -5,7 +5,7 @@
 
 bool ct_ready;
 
-/* In the order of `before`. A module that is not there yet stays NULL. */
+/* In the order of `before`. */
 static const ct_module *const CT__ALL[CT_MODULES] = {
     [CT_MODULE_PROFILE] = &ct_profile_module,
     [CT_MODULE_MEASURE] = &ct_measure_module,
@@ -18,18 +18,32 @@ static int ct__count;
 
 void ct_modules_start(void)
 {
+    int mine = 0, all = 0; /* starting is collective, and parts of a job may have other variables */
     ct_depth++;
     for (int i = 0; i < CT_MODULES; i++)
-        if (CT__ALL[i] != NULL && getenv(CT__ALL[i]->variable) != NULL && CT__ALL[i]->start())
+        mine |= (getenv(CT__ALL[i]->variable) != NULL) << i;
+    if (PMPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_BAND, ct_job.comm) != MPI_SUCCESS)
+        all = 0;
+    for (int i = 0; i < CT_MODULES; i++)
+        if (all >> i & 1 && CT__ALL[i]->start())
             ct__active[ct__count++] = CT__ALL[i];
     ct_depth--;
     ct_ready = ct__count > 0;
+}
+
+bool ct_modules_want(ct_function function, ct_form form)
+{
+    for (int i = 0; i < ct__count; i++)
+        if (ct__active[i]->wants == NULL || ct__active[i]->wants(function, form))
+            return true;
+    return false;
 }
 
 void ct_modules_stop(void)
 {
     ct_ready = false;
     ct_depth++;
+    ct_comm_stop();
     for (int i = ct__count - 1; i >= 0; i--)
         if (ct__active[i]->stop != NULL)
             ct__active[i]->stop();
@@ -79,6 +93,8 @@ bool ct_modules_before(ct_call *call, int *code)
     for (int i = 0; i < ct__count; i++)
         if (ct__active[i]->carry_out != NULL && ct__active[i]->carry_out(call, code))
             return true;
+    if (ct_job.threads_multiple) /* a handler of the program's may leave the library's call by a jump */
+        ct_depth = 0;
     return false;
 }
 

@@ -1,6 +1,7 @@
 /* The module: which rule holds for a call, and how the library is made to do as it says. */
 #include "measure.h"
 #include "mock_ups.h"
+#include "private_comm.h"
 #include "select.h"
 
 #include <stdio.h>
@@ -150,7 +151,7 @@ static bool ct__by_mock_up(ct_call *c, int *code)
     *code = (which == CT_MOCK_UP_GATHER ? ct_mock_up_gather : ct_mock_up_scatter)(c->send, sent, c->send_type, c->recv, got,
                                                                                   c->recv_type, c->root, c->comm);
     PMPI_Comm_set_errhandler(c->comm, handler);
-    ct_errors_release(handler);
+    ct_errhandler_release(handler);
     return c->elsewhere = true;
 }
 
@@ -160,12 +161,19 @@ static void ct__after(ct_call *call, int code)
     ct_back_end_end(call, call->note[CT_MODULE_SELECT]);
 }
 
+static bool ct__wants(ct_function function, ct_form form)
+{
+    int kind = ct_select_kind(&(ct_call){.function = function, .form = form});
+    return ct_select_table.proven[kind].count > 0 || ct_select_table.candidates[kind].count > 0;
+}
+
 static void ct__stop(void) { MPI_T_finalize(); }
 
 const ct_module ct_select_module = {
     .name = "select",
     .variable = "COLLTUNE_SELECT",
     .start = ct__start,
+    .wants = ct__wants,
     .before = ct__before,
     .carry_out = ct__by_mock_up,
     .after = ct__after,

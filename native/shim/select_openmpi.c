@@ -5,16 +5,28 @@
 #ifdef OPEN_MPI
 #include "private_comm.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+
+enum { CT__FIRST_WAIT = 16 };
+
+/* Of a communicator, for one choice. */
+typedef struct {
+    MPI_Comm comm;       /* NULL: there is none so far */
+    unsigned wait, last; /* calls until one is tried again, and after how many it was the last time */
+} ct__variant;
 
 static const ct_select_choice *ct__due; /* whose variant is to be made after the call that is under way */
 
-/* The variants of a communicator by choice. NULL: not needed yet; MPI_COMM_NULL: it could not be made. */
-static MPI_Comm *ct__variants(ct_comm *comm)
+static ct__variant *ct__variant_of(ct_comm *comm, const ct_select_choice *choice)
 {
     if (comm->data[CT_MODULE_SELECT] == NULL)
-        comm->data[CT_MODULE_SELECT] = calloc((size_t)ct_select_choice_count, sizeof(MPI_Comm));
-    return comm->data[CT_MODULE_SELECT];
+        comm->data[CT_MODULE_SELECT] = calloc((size_t)ct_select_choice_count, sizeof(ct__variant));
+    if (comm->data[CT_MODULE_SELECT] == NULL) {
+        fprintf(stderr, "colltune: no memory for the live selector\n");
+        abort(); /* a rank that did other things than the rest would hang with them */
+    }
+    return (ct__variant *)comm->data[CT_MODULE_SELECT] + (choice - ct_select_choices);
 }
 
 static bool ct__at_the_call(const ct_call *call, const ct_select_choice *choice)
@@ -28,28 +40,32 @@ bool ct_back_end_begin(ct_call *call, const ct_select_choice *choice)
         ct_settings_write(choice->settings, choice->count);
         return true;
     }
-    MPI_Comm *variants = ct__variants(call->known), variant = variants == NULL ? NULL : variants[choice - ct_select_choices];
-    if (variant == NULL)
+    MPI_Comm variant = ct__variant_of(call->known, choice)->comm;
+    if (variant == NULL) {
         ct__due = choice;
-    if (variant == NULL || variant == MPI_COMM_NULL)
         return false;
+    }
     call->made_on = variant;
     return call->elsewhere = true;
 }
 
 /* Making a variant takes all ranks, and a call that the library refused is made by one alone. So the first call that meets the
- * choice runs by default, and the ranks that have taken part in it are all here when it has come back. */
+ * choice runs by default, and the ranks that have taken part in it are all here when it has come back. Where no communicator
+ * can be had now, this is tried again, ever more rarely. */
 static void ct__make(const ct_call *call, const ct_select_choice *choice)
 {
-    MPI_Comm *variants = call->known->data[CT_MODULE_SELECT], made = MPI_COMM_NULL;
-    int code = ct_settings_write(choice->settings, choice->count), all = 0;
-    int have = variants != NULL && code == MPI_SUCCESS;
-    have = ct_private_comm(call->comm, &made) == MPI_SUCCESS && have;
+    ct__variant *variant = ct__variant_of(call->known, choice);
+    if (variant->wait > 0) {
+        variant->wait--;
+        return;
+    }
+    bool written = ct_settings_write(choice->settings, choice->count) == MPI_SUCCESS;
+    MPI_Comm made;
+    if (ct_private_comm(call->comm, written, &made) == MPI_SUCCESS)
+        variant->comm = made;
+    else
+        variant->wait = variant->last = variant->last == 0 ? CT__FIRST_WAIT : 2 * variant->last;
     ct_settings_restore(choice->settings, choice->count);
-    if (PMPI_Allreduce(&have, &all, 1, MPI_INT, MPI_MIN, call->comm) != MPI_SUCCESS || !all)
-        made = MPI_COMM_NULL;
-    if (variants != NULL)
-        variants[choice - ct_select_choices] = made;
 }
 
 void ct_back_end_end(ct_call *call, const ct_select_choice *choice)
@@ -64,10 +80,10 @@ void ct_back_end_end(ct_call *call, const ct_select_choice *choice)
 
 void ct_back_end_freed(ct_comm *comm)
 {
-    MPI_Comm *variants = comm->data[CT_MODULE_SELECT];
+    ct__variant *variants = comm->data[CT_MODULE_SELECT];
     for (int i = 0; i < ct_select_choice_count && variants != NULL; i++)
-        if (variants[i] != NULL && variants[i] != MPI_COMM_NULL)
-            PMPI_Comm_free(&variants[i]); /* all ranks free the communicator, so all come here */
+        if (variants[i].comm != NULL)
+            ct_private_comm_free(&variants[i].comm); /* all ranks free the communicator, so all come here */
     free(variants);
     comm->data[CT_MODULE_SELECT] = NULL;
 }

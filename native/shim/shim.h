@@ -53,6 +53,8 @@ typedef struct ct_comm {
     uint64_t identity;          /* equal on all ranks for one communicator, but for rare accidents */
     uint64_t sequence;          /* blocking collective calls so far */
     void *data[CT_MODULES];     /* of each module; it is told when the communicator goes */
+    struct ct_comm *older, *newer; /* the registry's, as what follows */
+    const void *maker;          /* the thread that made this entry */
 } ct_comm;
 
 /* Error handlers of MPI_COMM_WORLD and MPI_COMM_SELF that were put aside; MPI_ERRHANDLER_NULL: it is in its place. */
@@ -92,6 +94,7 @@ typedef struct {
 typedef struct {
     const char *name;
     const char *variable; /* of the environment; unless one of a module's is set, the library does nothing at all */
+    bool (*wants)(ct_function function, ct_form form); /* once started; NULL: all calls */
     /* After MPI_Init: reads its COLLTUNE_ variables; false: nothing for this module to do in this program. May call
      * collectives of MPI_COMM_WORLD if it does so on all ranks. */
     bool (*start)(void);
@@ -150,13 +153,15 @@ bool ct_leave(ct_call *call, int *code);
  * of the library's. */
 ct_handlers ct_errors_take(bool fatal_too);
 void ct_errors_give_back(ct_handlers *taken);
-void ct_errors_release(MPI_Errhandler handler); /* one that MPI_Comm_get_errhandler gave */
 
-/* Finds the library's functions, and puts the wrappers of all collectives in the program's way. */
+/* Finds the library's functions. */
+void ct_find_real(const ct_mpi *mpi);
+/* Puts the wrappers of those collectives that a module at work wants in the program's way: others cost nothing. */
 void ct_wrap_collectives(ct_mpi *mpi);
 /* Puts a wrapper there. */
 void ct_wrap(ct_mpi *mpi, int at, ct_function_of_mpi *wrapper);
 void ct_modules_start(void);
+bool ct_modules_want(ct_function function, ct_form form);
 void ct_modules_stop(void);
 /* `before` and `carry_out` of all modules: whether one has made the call, then `*code` is its result. */
 bool ct_modules_before(ct_call *call, int *code);
@@ -166,9 +171,16 @@ bool ct_modules_have_last_words(void);
 void ct_modules_die(const char *why);
 void ct_modules_comm_freed(ct_comm *comm);
 void ct_modules_request(MPI_Request request, bool freed);
-bool ct_comm_start(void);
 /* NULL for a communicator that cannot be looked at. */
 ct_comm *ct_comm_get(MPI_Comm comm);
+/* The first rank of each rank's node, of a communicator whose nodes are known; MPI error code. */
+int ct_comm_leaders(const ct_comm *comm, int *leaders);
+/* MPI_Comm_free or MPI_Comm_disconnect, by the library's own. */
+int ct_comm_free(MPI_Comm *comm, int (*library_s)(MPI_Comm *));
+/* A duplicate has been begun, with `code`; returns that. */
+int ct_comm_idup(int code, const MPI_Comm *made);
+/* In MPI_Finalize: ends all entries. */
+void ct_comm_stop(void);
 /* Before the MPI's own MPI_Init: this process has the library. */
 void ct_attendance_announce(void);
 /* After it, without a message: whether all ranks of the program have it, as far as that can be told. The same on all. */

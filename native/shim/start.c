@@ -37,7 +37,7 @@ static bool ct__find_world(void)
     int level = MPI_THREAD_SINGLE;
     PMPI_Query_thread(&level);
     ct_job.threads_multiple = level == MPI_THREAD_MULTIPLE;
-    return ct_private_comm(MPI_COMM_WORLD, &ct_job.comm) == MPI_SUCCESS &&
+    return ct_private_comm(MPI_COMM_WORLD, true, &ct_job.comm) == MPI_SUCCESS &&
            PMPI_Comm_rank(ct_job.comm, &ct_job.rank) == MPI_SUCCESS &&
            PMPI_Comm_size(ct_job.comm, &ct_job.size) == MPI_SUCCESS &&
            PMPI_Comm_group(ct_job.comm, &ct_job.group) == MPI_SUCCESS &&
@@ -51,6 +51,7 @@ static void ct__last_words(const char *why)
 }
 
 static bool ct__announced;
+static ct_mpi *ct__mpi; /* of the program */
 
 static void ct__announce(void)
 {
@@ -66,9 +67,10 @@ static void ct__begin(bool initialised)
     ct__announced = false;
     if (!initialised)
         ct_attendance_forget();
-    if (!initialised || !ct_attendance_whole() || !ct__find_world() || !ct_comm_start())
+    if (!initialised || !ct_attendance_whole() || !ct__find_world())
         return;
     ct_modules_start();
+    ct_wrap_collectives(ct__mpi);
     ct_job.started_ns = ct_now_ns();
     if (ct_ready)
         ct_signals_take(ct_modules_have_last_words() ? ct__last_words : NULL);
@@ -148,6 +150,20 @@ static int ct__Request_free(MPI_Request *request)
     return ct_real.Request_free(request);
 }
 
+static int ct__Comm_free(MPI_Comm *comm) { return ct_comm_free(comm, ct_real.Comm_free); }
+
+static int ct__Comm_disconnect(MPI_Comm *comm) { return ct_comm_free(comm, ct_real.Comm_disconnect); }
+
+static int ct__Comm_idup(MPI_Comm comm, MPI_Comm *made, MPI_Request *request)
+{
+    return ct_comm_idup(ct_real.Comm_idup(comm, made, request), made);
+}
+
+static int ct__Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *made, MPI_Request *request)
+{
+    return ct_comm_idup(ct_real.Comm_idup_with_info(comm, info, made, request), made);
+}
+
 /* The program's own writes of control variables: what it leaves there is what it finds again after a call of ours. */
 static int ct__T_cvar_write(MPI_T_cvar_handle handle, const void *value)
 {
@@ -163,7 +179,8 @@ static int ct__T_cvar_write(MPI_T_cvar_handle handle, const void *value)
 
 void ct_core_open(ct_mpi *mpi)
 {
-    ct_wrap_collectives(mpi);
+    ct__mpi = mpi;
+    ct_find_real(mpi);
     CT__TAKE(ct__init, Init)
     CT__TAKE(ct__init_thread, Init_thread)
     CT__TAKE(ct__finalize, Finalize)
@@ -171,6 +188,10 @@ void ct_core_open(ct_mpi *mpi)
     CT__WRAP(Start)
     CT__WRAP(Startall)
     CT__WRAP(Request_free)
+    CT__WRAP(Comm_free)
+    CT__WRAP(Comm_disconnect)
+    CT__WRAP(Comm_idup)
+    CT__WRAP(Comm_idup_with_info)
     CT__WRAP(T_cvar_write)
     mpi->watched = true;
 }

@@ -49,10 +49,16 @@ void ct_wrap(ct_mpi *mpi, int at, ct_function_of_mpi *wrapper)
     mpi->profiling[at] = wrapper;
 }
 
-void ct_wrap_collectives(ct_mpi *mpi)
+void ct_find_real(const ct_mpi *mpi)
 {
 #define CT__FIND(NAME, ...) memcpy(&ct_real.NAME, &mpi->library[CT_AT_##NAME], sizeof ct_real.NAME);
     CT_EACH_FUNCTION(CT__FIND) CT_EACH_OTHER(CT__FIND)
-#define CT__PUT(NAME, ...) ct_wrap(mpi, CT_AT_##NAME, (ct_function_of_mpi *)ct__##NAME);
+}
+
+void ct_wrap_collectives(ct_mpi *mpi)
+{
+#define CT__PUT(NAME, UPPER, SIGNATURE, FORM, ...)                                                                     \
+    if (ct_modules_want(CT_##UPPER, CT_##FORM))                                                                        \
+        ct_wrap(mpi, CT_AT_##NAME, (ct_function_of_mpi *)ct__##NAME);
     CT_EACH_FUNCTION(CT__PUT)
 }

@@ -41,7 +41,13 @@ def protocol(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> cty
 
 
 def first_call(protocol: ctypes.CDLL, path: Path, ranks: int, ppn: int = 0) -> int:
-    return protocol.ct_table_first_call(str(path).encode(), ranks, ppn, ctypes.create_string_buffer(256), 256)
+    return load(protocol, path, ranks, ppn)[0]
+
+
+def load(protocol: ctypes.CDLL, path: Path, ranks: int, ppn: int) -> tuple[int, ctypes.Array[ctypes.c_char], bytes]:
+    """The call at which the rules take over, -1 if they are faulty; the table; why they are."""
+    compact, why = ctypes.create_string_buffer(b"\xff" * 4096, 4096), ctypes.create_string_buffer(256)
+    return protocol.load_table(str(path).encode(), ranks, ppn, compact, why), compact, why.value
 
 
 class Rank:
@@ -191,9 +197,8 @@ def test_the_c_library_finds_in_a_table_what_python_finds(protocol: ctypes.CDLL,
     save_table(tmp_path / "t.rules", [TableEntry((5, 9), (2, 4), tuple(rules))], {"note": 'a {"quoted" name'})
     assert load_table(tmp_path / "t.rules")[0].rules == tuple(rules)
     assert first_call(protocol, tmp_path / "t.rules", 8) == FIRST_CALL
-    compact, why = ctypes.create_string_buffer(4096), ctypes.create_string_buffer(256)
-    path = str(tmp_path / "t.rules").encode()
-    assert protocol.ct_table_load(path, 8, 4, compact, why, 256) & 1, why.value
+    call, compact, why = load(protocol, tmp_path / "t.rules", 8, 4)
+    assert call == FIRST_CALL, why
     for average in (1, 47, 48, 63, 64, 95, 96, 127, 128, 191, 192, 5000):
         index = protocol.find_choice(compact, ctypes.c_int64(average * 7), ctypes.c_int64(0), 8)
         expected = find(load_table(tmp_path / "t.rules"), 8, 4, average)
@@ -237,8 +242,8 @@ def test_the_fill_of_a_call_has_the_class_that_the_table_means(
 ) -> None:
     rules = tuple(AlltoallvRule(0, 1 << 30, Setting("linear", 0, 1 + at), (at,)) for at in range(len(FILLS)))
     save_table(tmp_path / "t.rules", [TableEntry((ranks, ranks), (1, 64), rules)], {})
-    compact, why = ctypes.create_string_buffer(4096), ctypes.create_string_buffer(256)
-    assert protocol.ct_table_load(str(tmp_path / "t.rules").encode(), ranks, 4, compact, why, 256) & 1, why.value
+    call, compact, why = load(protocol, tmp_path / "t.rules", ranks, 4)
+    assert call == FIRST_CALL, why
     most = 2 * (ranks - 1)
     for idle in range(most + 1):
         index = protocol.find_choice(compact, ctypes.c_int64(800), ctypes.c_int64(idle), ranks)
@@ -282,15 +287,14 @@ def test_the_statistic_leaves_out_what_a_rank_keeps(protocol: ctypes.CDLL) -> No
 )
 def test_a_broken_table_leaves_everything_to_the_library(protocol: ctypes.CDLL, tmp_path: Path, text: str) -> None:
     (tmp_path / "t.rules").write_text(text)
-    compact, why = ctypes.create_string_buffer(b"\xff" * 4096, 4096), ctypes.create_string_buffer(256)
-    whole = protocol.ct_table_load(str(tmp_path / "t.rules").encode(), 8, 4, compact, why, 256) & 1
-    assert not whole
+    call, compact, _ = load(protocol, tmp_path / "t.rules", 8, 4)
+    assert call == -1
     assert protocol.find_choice(compact, ctypes.c_int64(700), ctypes.c_int64(0), 8) == 0
 
 
 @pytest.mark.mpi
 def test_a_table_with_an_unknown_algorithm_is_refused_whole(protocol: ctypes.CDLL, tmp_path: Path) -> None:
     save_table(tmp_path / "t.rules", [TableEntry((8, 8), (4, 4), (AlltoallvRule(0, 99, Setting("later", 2)),))], {})
-    compact, why = ctypes.create_string_buffer(4096), ctypes.create_string_buffer(256)
-    assert not protocol.ct_table_load(str(tmp_path / "t.rules").encode(), 8, 4, compact, why, 256) & 1
-    assert b"t.rules" in why.value
+    call, _, why = load(protocol, tmp_path / "t.rules", 8, 4)
+    assert call == -1
+    assert why.startswith(b"line ")

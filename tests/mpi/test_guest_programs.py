@@ -10,7 +10,7 @@ from test_live_selector import prefer
 
 pytestmark = pytest.mark.mpi
 _SOURCES = ("guest_comms.c", "guest_kinds.c", "guest_process.c")
-_MODES = {
+MODES = {
     "profile": "PROFILE",
     "live": "SELECT",
     "measure": "MEASURE MEASURE_SHARE SELECT",
@@ -48,7 +48,7 @@ class Programs:
         self._without: dict[tuple[str, ...], tuple[int, list[str], list[str]]] = {}
 
     def told(self, mode: str, library: Path | None = None) -> dict[str, str]:
-        names = [f"COLLTUNE_{name}" for name in _MODES[mode].split()]
+        names = [f"COLLTUNE_{name}" for name in MODES[mode].split()]
         told = {"LD_PRELOAD": str(library or self.guest.library), **{name: self._variables[name] for name in names}}
         return {**told, "COLLTUNE_SELECT": self._none} if mode == "explore" else told
 
@@ -72,7 +72,7 @@ def programs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.mark.parametrize("source", _SOURCES)
-@pytest.mark.parametrize("mode", _MODES)
+@pytest.mark.parametrize("mode", MODES)
 def test_a_program_ends_as_without_the_library(programs: Programs, mode: str, source: str) -> None:
     code, lines, said = programs.without(source, "all")
     assert code == 0, said

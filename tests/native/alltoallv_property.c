@@ -11,7 +11,7 @@
  * --wrap for PMPI_Comm_create, PMPI_Comm_split_type and PMPI_Comm_free. */
 #define _GNU_SOURCE /* setenv */
 #include "algorithms.h"
-#include "call.h"
+#include "plain.h"
 #include "state.h"
 
 #include <stdio.h>
@@ -348,6 +348,7 @@ int main(int argc, char **argv)
             MPI_Send(&got, 1, MPI_INT, (me + 1) % peers, 5, comm);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
         wrong += stray != 42;
+        alive++; /* MPI_Comm_free of plain.c ends in PMPI_Comm_free */
         MPI_Comm_free(&comm);
     }
     if (alive != 0)

@@ -6,6 +6,7 @@
 #include "table.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 static double now_ns(void)
@@ -22,6 +23,20 @@ int find_choice(const ct_table *table, int64_t bytes, int64_t idle, int size)
     return ct_table_find(table, &statistic, size);
 }
 
+/* The call at which a file's rules take over, and what it says; -1, and `why`, if it is faulty, and the library's own for all. */
+int load_table(const char *path, int ranks, int ppn, ct_table *table, char *why)
+{
+    size_t length;
+    ct_table_rules rules = {0};
+    char *text = ct_rules_load(path, &length);
+    bool whole = text != NULL && ct_table_parse(text, &rules, why, CT_RULES_WHY);
+    int call = whole ? ct_table_first_call(&rules, ranks, ppn) : -1;
+    ct_table_fill(&rules, ranks, ppn, table);
+    ct_table_forget(&rules);
+    free(text);
+    return call;
+}
+
 /* Of a rank with these counts, in bytes. */
 void statistic_of(const int *sent, const int *received, int rank, int size, int64_t found[2])
 {
@@ -31,7 +46,7 @@ void statistic_of(const int *sent, const int *received, int rank, int size, int6
     found[0] = statistic.bytes, found[1] = statistic.idle;
 }
 
-/* A repeated call's selection: the communicator's state, and what the protocol says. */
+/* A repeated call's selection: the communicator's state, where it is an attribute, and what the protocol says. */
 static double select_ns(int calls)
 {
     ct_policy policy;

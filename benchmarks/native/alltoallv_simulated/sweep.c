@@ -126,11 +126,20 @@ static void ct__serve(ct_team *team, uint64_t seed)
 
 bool ct_sweep_open(const char *path) { return (ct__shared.requests = fopen(path, "r")) != NULL; }
 
+static int ct__leaders(const void *ppn, MPI_Comm comm, int *leaders)
+{
+    int size;
+    CT_TRY(PMPI_Comm_size(comm, &size));
+    for (int rank = 0; rank < size; rank++)
+        leaders[rank] = rank - rank % *(const int *)ppn;
+    return MPI_SUCCESS;
+}
+
 int ct_sweep(MPI_Comm comm, int ppn, uint64_t seed)
 {
     ct_team *team;
-    CT_TRY(ct_team_adopt(comm, ppn, &team));
+    CT_TRY(ct_team_make(comm, ct__leaders, &ppn, &team));
     ct__serve(team, seed);
-    team->comm = MPI_COMM_NULL; /* borrowed */
-    return ct_team_free(team);
+    ct_team_free(team);
+    return MPI_SUCCESS;
 }
