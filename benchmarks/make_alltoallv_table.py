@@ -45,13 +45,13 @@ SHAPES_OF_BLOCKS = ("uniform", "constant", "power", "skewed", "sparse", "empty")
 
 def exhaustive(shape: Shape) -> list[Setting]:
     """Every setting of the grid. Radices over an eighth of the ranks have nearly as many messages as spread-out has."""
-    found = [LIBRARY, *(Setting("linear", 0, batch) for batch in (0, 8, 32)), Setting("bruck", 2)]
+    found = [LIBRARY, *(Setting("linear", 0, batch) for batch in (0, 8, 32))]
     for radix in radices(shape.ranks):
         if radix <= shape.ranks // 8:
             found += [Setting("parata", radix, batch) for batch in (0, 4)]
     for radix in sorted({2, isqrt(shape.ppn), shape.ppn}):
         found += [Setting("hieata", radix, batch) for batch in (0, 1, 4, 16)]
-    return [*found, Setting("hieata_staggered", shape.ppn, 0)]
+    return found
 
 
 def wanted() -> Iterator[tuple[Shape, list[tuple[Setting, Pattern]]]]:
@@ -84,14 +84,12 @@ def of_smpi() -> Iterator[tuple[Shape, list[tuple[Setting, Pattern]]]]:
         Setting("parata", 16),
         Setting("hieata", 16),
         Setting("hieata", 16, 4),
-        Setting("bruck", 2),
     ]
     more = [
         LIBRARY,
         Setting("linear", 0, 32),
         Setting("parata", 4),
         Setting("parata", 8, 1),
-        Setting("hieata_staggered", 16),
     ]
     yield Shape(16, 16), [(setting, Pattern("uniform", size)) for size in (8, 128, 1024) for setting in few]
     yield Shape(16, 16), [(setting, Pattern("uniform", size)) for size in (32, 512) for setting in more]

@@ -4,19 +4,17 @@
 
 #include "team.h"
 
-/* Messages of one algorithm carry one tag: on the private communicator two ranks never have two of them mixed up. From
- * CT_TAG_NODE on there is one for each rank of a node. Direct messages have one for each call, up to the last tag that every MPI
+/* Messages of one algorithm carry one tag: on the private communicator two ranks never have two of them mixed up.
+ * Direct messages have one for each call, up to the last tag that every MPI
  * has: a receive for one that does not come must not meet that of a later call before it is cancelled. */
-enum { CT_TAG_LINEAR = 11, CT_TAG_PAIRWISE, CT_TAG_STEP, CT_TAG_SIZES, CT_TAG_NODE, CT_TAG_DIRECT = 1 << 14, CT_TAG_LAST = 32767 };
+enum { CT_TAG_LINEAR = 11, CT_TAG_STEP, CT_TAG_NODE, CT_TAG_DIRECT = 1 << 14, CT_TAG_LAST = 32767 };
 static inline int ct_tag_direct(const ct_team *team)
 {
     return CT_TAG_DIRECT + (int)(team->calls % (CT_TAG_LAST - CT_TAG_DIRECT + 1));
 }
 
 int ct_linear(ct_team *team, const ct_exchange *x, int batch);
-int ct_pairwise(ct_team *team, const ct_exchange *x);
 /* These also leave in `statistic`, this rank's on entry, the maximum over all ranks. */
-int ct_bruck(ct_team *team, const ct_exchange *x, const ct_alltoallv_choice *choice, ct_statistic *statistic);
 int ct_parata(ct_team *team, const ct_exchange *x, const ct_alltoallv_choice *choice, ct_statistic *statistic);
 int ct_hieata(ct_team *team, const ct_exchange *x, const ct_alltoallv_choice *choice, ct_statistic *statistic);
 

@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-static const char *const CT__NAMES[CT_ALLTOALLV_ALGORITHMS] = {"library", "linear", "pairwise",        "bruck",
-                                                               "parata",  "hieata", "hieata_staggered"};
+static const char *const CT__NAMES[CT_ALLTOALLV_ALGORITHMS] = {"library", "linear", "parata", "hieata"};
 
 const char *ct_alltoallv_name(int algorithm)
 {
@@ -36,8 +35,7 @@ ct_alltoallv_choice ct_choice_normal(const ct_alltoallv_choice *choice, int size
 
 bool ct_choice_agrees(const ct_alltoallv_choice *normal)
 {
-    return normal->algorithm == CT_ALLTOALLV_PARATA || normal->algorithm == CT_ALLTOALLV_BRUCK ||
-           normal->algorithm == CT_ALLTOALLV_HIEATA;
+    return normal->algorithm == CT_ALLTOALLV_PARATA || normal->algorithm == CT_ALLTOALLV_HIEATA;
 }
 
 static int ct__run(ct_team *team, const ct_exchange *x, const ct_alltoallv_choice *normal, ct_statistic *statistic)
@@ -45,14 +43,9 @@ static int ct__run(ct_team *team, const ct_exchange *x, const ct_alltoallv_choic
     switch (normal->algorithm) {
     case CT_ALLTOALLV_LINEAR:
         return ct_linear(team, x, normal->batch);
-    case CT_ALLTOALLV_PAIRWISE:
-        return ct_pairwise(team, x);
-    case CT_ALLTOALLV_BRUCK:
-        return ct_bruck(team, x, normal, statistic);
     case CT_ALLTOALLV_PARATA:
         return ct_parata(team, x, normal, statistic);
     case CT_ALLTOALLV_HIEATA:
-    case CT_ALLTOALLV_HIEATA_STAGGERED:
         return ct_hieata(team, x, normal, statistic);
     }
     return MPI_ERR_ARG;

@@ -66,7 +66,7 @@ int ct_direct_does_not_come(ct_direct *direct, int source)
 
 int ct_direct_end(ct_direct *direct)
 {
-    int code = ct_wait_all(direct->count, direct->requests, NULL);
+    int code = ct_wait_all(direct->count, direct->requests);
     free(direct->requests);
     free(direct->sources);
     *direct = (ct_direct){0};

@@ -88,8 +88,8 @@ int ct_block_pack(const ct_side *side, int peer, char *to, MPI_Comm comm);
 int ct_block_unpack(const ct_side *side, int peer, const char *from, int64_t bytes, int me, MPI_Comm comm);
 
 /* Waits for all, and returns the first error of any. One by one: an error of MPI_Waitall may come to the handler of another
- * communicator than that of the requests (MPICH). `statuses`: room for as many, each with its MPI_ERROR; or NULL. */
-int ct_wait_all(int count, MPI_Request *requests, MPI_Status *statuses);
+ * communicator than that of the requests (MPICH). */
+int ct_wait_all(int count, MPI_Request *requests);
 
 /* This rank's part of the statistic. */
 ct_statistic ct_exchange_statistic(const ct_exchange *x, int rank, int size);

@@ -1,10 +1,170 @@
-/* HieAta: within the node every block goes, by ParAta, to the rank that forwards to its destination; then between nodes. */
-#include "hieata_between.h"
+/* HieAta: within the node every block goes, by ParAta, to the rank that forwards to its destination; then between nodes each rank gets,
+ * from every other node, one message from its forwarder.
+ *
+ * That message: the statistic, the sizes of the blocks (16 bits each) in the order of their local sources, the blocks. Nodes are
+ * visited by distance with at most `batch` in flight; as in linear.c, batches may differ between ranks. */
+#include "steps_message.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    ct_steps steps; /* of the node's ranks; steps.home holds what this rank has to forward */
+    const ct_hieata_plan *plan;
+    const int *own; /* this rank's list */
+    int64_t *eaten; /* [m] bytes of each local source's parcel that went out already */
+} ct__call;
+
+typedef struct {
+    MPI_Request *requests; /* what comes, then what goes */
+    ct_chunk **out;        /* packed messages on their way */
+    ct_chunk *in;
+    int request_count, out_count, distance;
+} ct__flight;
+
+static uint16_t ct__told(const ct__call *c, int source, int index)
+{
+    if (source == c->steps.me)
+        return ct_told(&c->steps.x->send, c->own[index], c->steps.forwarded_most);
+    return c->steps.home[source].sizes[index];
+}
+
+static int64_t ct__head_bytes(int sources) { return (int64_t)(sizeof(ct_statistic) + sizeof(uint16_t) * (size_t)sources); }
+
+/* The next block of a local source's parcel, in packed form; this rank's own is not there. */
+static const char *ct__eat(ct__call *c, int source, int64_t bytes)
+{
+    if (bytes == 0)
+        return NULL;
+    const char *block = c->steps.home[source].data + c->eaten[source];
+    c->eaten[source] += bytes;
+    return block;
+}
+
+static int ct__send(ct__call *c, int index, ct__flight *flight)
+{
+    ct_team *team = c->steps.team;
+    int64_t bytes = ct__head_bytes(c->steps.size);
+    for (int source = 0; source < c->steps.size; source++)
+        bytes += ct_told_bytes(ct__told(c, source, index));
+    ct_chunk *out = ct_pool_take(&team->pool, (size_t)bytes);
+    if (out == NULL)
+        return MPI_ERR_NO_MEM;
+    flight->out[flight->out_count++] = out;
+    memcpy(out->data, c->steps.statistic, sizeof(ct_statistic));
+    uint16_t *sizes = (uint16_t *)(void *)(out->data + sizeof(ct_statistic));
+    char *to = out->data + ct__head_bytes(c->steps.size);
+    for (int source = 0; source < c->steps.size; source++) {
+        sizes[source] = ct__told(c, source, index);
+        int64_t block = ct_told_bytes(sizes[source]);
+        if (block > 0 && source == c->steps.me)
+            CT_TRY(ct_block_pack(&c->steps.x->send, c->own[index], to, team->comm));
+        else if (block > 0)
+            ct_copy_data(to, ct__eat(c, source, block), block);
+        to += block;
+    }
+    ct_charge(c->steps.size, bytes);
+    return PMPI_Isend(out->data, (int)bytes, MPI_BYTE, c->own[index], CT_TAG_NODE, team->comm,
+                      &flight->requests[flight->request_count++]);
+}
+
+static int ct__receive(ct__call *c, int node, ct__flight *flight)
+{
+    ct_team *team = c->steps.team;
+    /* room for the longest blocks that may be forwarded: an error of one must not cost the sizes of the others */
+    int64_t bytes = ct__head_bytes(ct_nodes_ranks(&team->nodes, node)) + ct_nodes_ranks(&team->nodes, node) * c->steps.forwarded_most;
+    flight->in = ct_pool_take(&team->pool, (size_t)bytes);
+    if (flight->in == NULL)
+        return MPI_ERR_NO_MEM;
+    return PMPI_Irecv(flight->in->data, (int)bytes, MPI_BYTE, ct_hieata_forwarder(&team->nodes, node, team->rank), CT_TAG_NODE,
+                      team->comm, &flight->requests[flight->request_count++]);
+}
+
+static int ct__start(ct__call *c, int distance, ct__flight *flight)
+{
+    ct_team *team = c->steps.team;
+    int source_node = (team->node - distance + team->nodes.count) % team->nodes.count;
+    flight->request_count = flight->out_count = 0;
+    flight->distance = distance;
+    CT_TRY(ct__receive(c, source_node, flight));
+    for (int i = c->plan->own_first[distance]; i < c->plan->own_first[distance + 1]; i++)
+        CT_TRY(ct__send(c, i, flight));
+    return MPI_SUCCESS;
+}
+
+static void ct__take_in(ct__call *c, int node, const ct_chunk *in)
+{
+    ct_team *team = c->steps.team;
+    ct_statistic theirs;
+    memcpy(&theirs, in->data, sizeof theirs);
+    ct_statistic_join(c->steps.statistic, &theirs);
+    const uint16_t *sizes = (const uint16_t *)(const void *)(in->data + sizeof theirs);
+    const char *from = in->data + ct__head_bytes(ct_nodes_ranks(&team->nodes, node));
+    for (int i = team->nodes.first[node]; i < team->nodes.first[node + 1]; i++) {
+        uint16_t told = sizes[i - team->nodes.first[node]];
+        ct_keep_first(&c->steps.failed, ct_steps_take(&c->steps, team->nodes.member[i], told, from));
+        from += ct_told_bytes(told);
+    }
+    ct_charge(ct_nodes_ranks(&team->nodes, node), from - in->data);
+}
+
+static void ct__finish(ct__call *c, ct__flight *flight)
+{
+    ct_team *team = c->steps.team;
+    if (flight->request_count > 0)
+        ct_keep_first(&c->steps.failed, ct_wait_all(flight->request_count, flight->requests));
+    while (flight->out_count > 0)
+        ct_pool_give(&team->pool, flight->out[--flight->out_count]);
+    if (flight->in != NULL) {
+        ct__take_in(c, (team->node - flight->distance + team->nodes.count) % team->nodes.count, flight->in);
+        ct_pool_give(&team->pool, flight->in);
+        flight->in = NULL;
+    }
+}
+
+static int ct__fly(ct__call *c, int batch, ct__flight *flights)
+{
+    int distances = c->steps.team->nodes.count - 1;
+    for (int k = 1; k <= distances; k++) {
+        ct__flight *flight = &flights[(k - 1) % batch];
+        if (k > batch)
+            ct__finish(c, flight);
+        CT_TRY(ct__start(c, k, flight));
+    }
+    for (int k = distances < batch ? 1 : distances - batch + 1; k <= distances; k++)
+        ct__finish(c, &flights[(k - 1) % batch]);
+    return MPI_SUCCESS;
+}
+
+static int ct__between(ct__call *c, int batch)
+{
+    const ct_team *team = c->steps.team;
+    if (team->nodes.count == 1)
+        return MPI_SUCCESS;
+    if (batch <= 0 || batch > team->nodes.count - 1)
+        batch = team->nodes.count - 1;
+    /* destinations of one node: its ranks, shared among ours */
+    size_t outs = (size_t)((team->nodes.widest + c->steps.size - 1) / c->steps.size), count = (size_t)batch;
+    size_t requests = 1 + outs;
+    ct__flight *flights = calloc(count, sizeof *flights);
+    MPI_Request *all_requests = malloc(sizeof *all_requests * requests * count);
+    ct_chunk **all_outs = malloc(sizeof *all_outs * outs * count);
+    int code = MPI_ERR_NO_MEM;
+    if (flights && all_requests && all_outs) {
+        for (size_t i = 0; i < count; i++) {
+            flights[i].requests = &all_requests[i * requests];
+            flights[i].out = &all_outs[i * outs];
+        }
+        code = ct__fly(c, batch, flights);
+    }
+    free(flights);
+    free(all_requests);
+    free(all_outs);
+    return code;
+}
 
 /* The first block of each parcel is for this rank. */
-static void ct__unpack_own(ct_hieata_call *c)
+static void ct__unpack_own(ct__call *c)
 {
     ct_steps *s = &c->steps;
     int64_t moved = 0;
@@ -20,14 +180,14 @@ static void ct__unpack_own(ct_hieata_call *c)
     ct_charge(s->size, moved);
 }
 
-static int ct__run(ct_hieata_call *c, const ct_alltoallv_choice *choice)
+static int ct__run(ct__call *c, const ct_alltoallv_choice *choice)
 {
     ct_direct direct;
     c->steps.direct = &direct;
     CT_TRY(ct_direct_begin(c->steps.team, c->steps.x, c->steps.forwarded_most, &direct));
     CT_TRY(ct_steps_run(&c->steps));
     ct__unpack_own(c);
-    CT_TRY(ct_hieata_between(c, choice->batch, choice->algorithm == CT_ALLTOALLV_HIEATA_STAGGERED));
+    CT_TRY(ct__between(c, choice->batch));
     for (int source = 0; source < c->steps.size; source++)
         ct_parcel_drop(&c->steps.team->pool, &c->steps.home[source]);
     CT_TRY(ct_direct_end(&direct));
@@ -49,7 +209,7 @@ int ct_hieata(ct_team *team, const ct_exchange *x, const ct_alltoallv_choice *ch
     if (team->plan == NULL && (team->plan = ct_hieata_plan_make(&team->nodes, team->rank)) == NULL)
         return MPI_ERR_NO_MEM;
     const ct_hieata_plan *plan = team->plan;
-    ct_hieata_call call = {.steps = ct__steps(team, x, choice), .plan = plan};
+    ct__call call = {.steps = ct__steps(team, x, choice), .plan = plan};
     size_t count = (size_t)call.steps.size;
     call.own = &plan->list[plan->first[call.steps.me]];
     call.eaten = calloc(count, sizeof(int64_t));

@@ -24,10 +24,10 @@ static int ct__window(ct_team *team, const ct_exchange *x, int batch, MPI_Reques
     for (int offset = 1; offset < team->size; offset++) {
         MPI_Request *pair = &requests[2 * ((offset - 1) % batch)];
         if (offset > batch && (pair[0] != MPI_REQUEST_NULL || pair[1] != MPI_REQUEST_NULL))
-            ct_keep_first(&failed, ct_wait_all(2, pair, NULL));
+            ct_keep_first(&failed, ct_wait_all(2, pair));
         CT_TRY(ct__post(team, x, offset, pair));
     }
-    ct_keep_first(&failed, ct_wait_all(2 * batch, requests, NULL));
+    ct_keep_first(&failed, ct_wait_all(2 * batch, requests));
     return failed;
 }
 

@@ -1,5 +1,5 @@
 /* The rounds of a radix-r Bruck: messages of one digit in windows, receives posted first. */
-#include "steps.h"
+#include "steps_message.h"
 
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@ typedef struct {
     ct_step step;
     int to, from;        /* ranks */
     ct_chunk *in, *out;
-    int64_t in_head, out_head;
+    int64_t in_head;
     bool probed;
 } ct__move;
 
@@ -29,10 +29,8 @@ static int ct__take(ct_pool *pool, int64_t bytes, ct_chunk **chunk)
 static int ct__post_receive(ct_steps *s, ct__move *move, MPI_Request *request)
 {
     move->in_head = ct_step_head_bytes(s, move->step, true);
-    int64_t most = move->in_head;
-    if (!s->two_phase)
-        most += ct_step_most_bytes(s, move->step);
-    move->probed = most > CT__POSTED_MOST && !s->two_phase;
+    int64_t most = move->in_head + ct_step_most_bytes(s, move->step);
+    move->probed = most > CT__POSTED_MOST;
     if (move->probed)
         return MPI_SUCCESS;
     CT_TRY(ct__take(&s->team->pool, most, &move->in));
@@ -51,31 +49,10 @@ static int ct__receive_probed(ct_steps *s, ct__move *move)
 
 static int ct__post_send(ct_steps *s, ct__move *move, MPI_Request *request)
 {
-    move->out_head = ct_step_head_bytes(s, move->step, false);
-    int64_t bytes = move->out_head + ct_step_out_bytes(s, move->step);
+    int64_t head = ct_step_head_bytes(s, move->step, false), bytes = head + ct_step_out_bytes(s, move->step);
     CT_TRY(ct__take(&s->team->pool, bytes, &move->out));
-    CT_TRY(ct_step_pack(s, move->step, move->out->data, move->out->data + move->out_head));
-    int64_t first = s->two_phase ? move->out_head : bytes;
-    CT_TRY(PMPI_Isend(move->out->data, (int)first, MPI_BYTE, move->to, CT_TAG_STEP, s->team->comm, request));
-    if (!s->two_phase || bytes == first)
-        return MPI_SUCCESS;
-    CT_TRY(PMPI_Wait(request, MPI_STATUS_IGNORE)); /* eager: at most a few bytes for each block */
-    return PMPI_Isend(move->out->data + first, (int)(bytes - first), MPI_BYTE, move->to, CT_TAG_SIZES, s->team->comm, request);
-}
-
-/* Two-phase: the sizes are here; now the blocks, of exactly known length, behind them in a larger chunk. */
-static int ct__receive_blocks(ct_steps *s, ct__move *move)
-{
-    int64_t bytes = ct_step_in_bytes(s, move->step, move->in->data);
-    ct_chunk *whole;
-    CT_TRY(ct__take(&s->team->pool, move->in_head + bytes, &whole));
-    for (int64_t i = 0; i < move->in_head; i++)
-        whole->data[i] = move->in->data[i];
-    ct_pool_give(&s->team->pool, move->in);
-    move->in = whole;
-    if (bytes == 0)
-        return MPI_SUCCESS;
-    return PMPI_Recv(whole->data + move->in_head, (int)bytes, MPI_BYTE, move->from, CT_TAG_SIZES, s->team->comm, MPI_STATUS_IGNORE);
+    CT_TRY(ct_step_pack(s, move->step, move->out->data, move->out->data + head));
+    return PMPI_Isend(move->out->data, (int)bytes, MPI_BYTE, move->to, CT_TAG_STEP, s->team->comm, request);
 }
 
 static int ct__exchange(ct_steps *s, ct__set *set)
@@ -84,15 +61,10 @@ static int ct__exchange(ct_steps *s, ct__set *set)
         CT_TRY(ct__post_receive(s, &set->moves[i], &set->requests[2 * i]));
     for (int i = 0; i < set->count; i++)
         CT_TRY(ct__post_send(s, &set->moves[i], &set->requests[2 * i + 1]));
-    for (int i = 0; i < set->count; i++) {
+    for (int i = 0; i < set->count; i++)
         if (set->moves[i].probed)
             CT_TRY(ct__receive_probed(s, &set->moves[i]));
-        if (s->two_phase) {
-            CT_TRY(PMPI_Wait(&set->requests[2 * i], MPI_STATUS_IGNORE));
-            CT_TRY(ct__receive_blocks(s, &set->moves[i]));
-        }
-    }
-    CT_TRY(ct_wait_all(2 * set->count, set->requests, NULL));
+    CT_TRY(ct_wait_all(2 * set->count, set->requests));
     for (int i = 0; i < set->count; i++) {
         ct__move *move = &set->moves[i];
         ct_pool_give(&s->team->pool, move->out);

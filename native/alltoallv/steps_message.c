@@ -84,12 +84,6 @@ int ct_step_pack(ct_steps *s, ct_step step, char *head, char *blocks)
     return MPI_SUCCESS;
 }
 
-int64_t ct_step_in_bytes(const ct_steps *s, ct_step step, const char *head)
-{
-    const uint16_t *sizes = (const uint16_t *)(const void *)(head + sizeof(ct_statistic));
-    return ct_sizes_sum(sizes, (int)ct__blocks(s, step, true));
-}
-
 int ct_steps_take(ct_steps *s, int source, uint16_t told, const char *from)
 {
     if (told == CT_STRAIGHT)

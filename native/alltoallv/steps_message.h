@@ -1,4 +1,4 @@
-/* One step's message of a radix-r Bruck, and the state that steps go by.
+/* Radix-r Bruck over blocks, or over lists of blocks, of any size: what ParAta and HieAta have in common.
  *
  * Positions 0..size-1 exchange parcels. A parcel is the list of blocks from one position that go to (HieAta: by way of)
  * another; slot o holds the parcel for position me + o. Step (d, z), d = radix^x, moves the slots whose digit x is z to
@@ -6,7 +6,7 @@
  * q - (o mod d) to q + (o - o mod d): it is untouched where o mod d = 0, and at home after a step where o < radix d.
  *
  * A message: the statistic, the sizes of its blocks (16 bits each), the blocks. The receiver goes by these sizes alone, and not by
- * its own counts: it may have room for more than it is sent. In two-phase form, the blocks are a message of their own. */
+ * its own counts: it may have room for more than it is sent. */
 #ifndef CT_STEPS_MESSAGE_H
 #define CT_STEPS_MESSAGE_H
 
@@ -28,7 +28,6 @@ typedef struct {
     const int *list;       /* destination ranks of the blocks of a parcel */
     int radix, window;
     int64_t forwarded_most; /* larger blocks are counted as empty */
-    bool two_phase;
     ct_parcel *slots; /* [size] */
     ct_parcel *home;  /* [size] by source position, where lists are in use; else blocks go to the user's buffer */
     ct_statistic *statistic;
@@ -111,8 +110,9 @@ int64_t ct_step_most_bytes(const ct_steps *s, ct_step step);
 /* Bytes of the blocks that go out. */
 int64_t ct_step_out_bytes(const ct_steps *s, ct_step step);
 int ct_step_pack(ct_steps *s, ct_step step, char *head, char *blocks);
-/* Takes in what came; *used is how many bytes of blocks the sizes told of. */
-int64_t ct_step_in_bytes(const ct_steps *s, ct_step step, const char *head);
+/* Takes in what came. */
 int ct_step_unpack(ct_steps *s, ct_step step, ct_chunk *chunk, const char *head, const char *blocks);
+/* All rounds. */
+int ct_steps_run(ct_steps *steps);
 
 #endif

@@ -19,13 +19,10 @@ extern "C" {
 #endif
 
 typedef enum {
-    CT_ALLTOALLV_LIBRARY,         /* the MPI library's own */
-    CT_ALLTOALLV_LINEAR,          /* spread-out; batch: peers in flight, 0: all */
-    CT_ALLTOALLV_PAIRWISE,        /* one partner after the other */
-    CT_ALLTOALLV_BRUCK,           /* two-phase Bruck: radix 2, sizes ahead of the blocks */
-    CT_ALLTOALLV_PARATA,          /* Bruck with any radix; batch: steps of one digit in flight, 0: all */
-    CT_ALLTOALLV_HIEATA,          /* ParAta within the node, between nodes one message for each destination */
-    CT_ALLTOALLV_HIEATA_STAGGERED, /* the same, one message for each block; batch: nodes in flight, 0: all */
+    CT_ALLTOALLV_LIBRARY, /* the MPI library's own */
+    CT_ALLTOALLV_LINEAR,  /* spread-out; batch: peers in flight, 0: all */
+    CT_ALLTOALLV_PARATA,  /* Bruck with any radix; batch: steps of one digit in flight, 0: all */
+    CT_ALLTOALLV_HIEATA,  /* ParAta within the node, between nodes one message for each destination; batch: nodes in flight, 0: all */
     CT_ALLTOALLV_ALGORITHMS
 } ct_alltoallv_algorithm;
 

@@ -108,7 +108,7 @@ def test_a_rank_whose_call_is_faulty_alone_may_make_it_again(kit: Kit, tmp_path:
 
 
 @pytest.mark.parametrize("size", ["24", "6000"])  # forwarded, and straight
-@pytest.mark.parametrize("algorithm", ["linear", "pairwise", "bruck", "parata", "hieata", "hieata_staggered"])
+@pytest.mark.parametrize("algorithm", ["linear", "parata", "hieata"])
 def test_a_block_that_is_cut_off_is_an_error_of_its_receiver_alone(
     kit: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, algorithm: str, size: str
 ) -> None:
@@ -147,10 +147,11 @@ def test_an_algorithm_that_carries_the_statistic_sends_nothing_more(kit: Kit, tm
 
 
 def test_counts_that_change_cost_one_small_reduction_a_call_at_most(kit: Kit, tmp_path: Path) -> None:
-    rules = [(0, 99, "linear", 0), (100, 99999, "pairwise", 0)]
-    calls = _calls(kit, table(tmp_path / "table.rules", *rules), "100", "24", "2000")
+    calls = _calls(kit, table(tmp_path / "table.rules", (0, 99, "linear", 0)), "100", "24", "2000")
     assert max(collectives for _, collectives, _ in calls) == 1
-    assert {choice for *_, choice in calls} >= {0, 1, 2}  # and in the end the library has them
+    choices = "".join(str(choice) for *_, choice in calls)
+    assert "1" in choices
+    assert "0" * 40 in choices  # the library has them then
 
 
 @pytest.mark.parametrize("name", ["mpich", "openmpi"])

@@ -100,9 +100,7 @@ static int units(const test_case *c, int from, int to)
  * never comes, as MPICH's own does. */
 static int more_units(const test_case *c, int from, int to)
 {
-    int algorithm = ct_choice_normal(&c->choice, c->size).algorithm;
-    bool skips_empty = algorithm == CT_ALLTOALLV_LINEAR || algorithm == CT_ALLTOALLV_PAIRWISE ||
-                       algorithm == CT_ALLTOALLV_HIEATA_STAGGERED;
+    bool skips_empty = ct_choice_normal(&c->choice, c->size).algorithm == CT_ALLTOALLV_LINEAR;
     uint64_t r = draw(c, 22, from, to);
     if (!c->more || r % 3 == 0 || (units(c, from, to) == 0 && skips_empty))
         return 0;

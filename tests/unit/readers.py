@@ -514,7 +514,7 @@ def candidates_record(data: bytes) -> None:
 
 
 TABLE = """colltune-rules 2
-choice 0 - algorithm=bruck,radix=4
+choice 0 - algorithm=parata,radix=4
 rules alltoallv average 2
 rule 2..2 4..4 96..191 0 4
 rule 2..2 4..4 - -

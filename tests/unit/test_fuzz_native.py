@@ -73,9 +73,9 @@ def seeds_of(reader: str) -> Iterator[bytes]:
             yield from () if reader == "select" else [TABLE.encode()]
         case "table":
             yield TABLE.encode()
-            yield b"\n".join(line.replace(b"bruck,radix=4", b"linear,batch=2") for line in TABLE.encode().splitlines())
+            yield b"\n".join(line.replace(b"parata,radix=4", b"linear,batch=2") for line in TABLE.encode().splitlines())
         case "measure":
-            yield b"measure 3 2 2 uniform 0 64 5 7 bruck:2:0:0 tuned:0:0:0 hieata:4:1:65535\n"
+            yield b"measure 3 2 2 uniform 0 64 5 7 parata:2:0:0 tuned:0:0:0 hieata:4:1:65535\n"
             yield b"measure 4 1 8 counts0 3 0 10000 7 library:0:0:0"
         case _:
             sent = list(requests(load("mpich", "5.0.2")))

@@ -141,7 +141,7 @@ def test_a_communicator_gets_the_rules_of_the_part_of_the_job_that_is_nearest(tm
     assert algorithm(5, 4) == algorithm(4, 5) == "library"  # beyond the job
 
 
-@pytest.mark.parametrize(("pays", "expected"), [(("pairwise", 0), "pairwise"), (("", 0), "library")])
+@pytest.mark.parametrize(("pays", "expected"), [(("linear", 0), "linear"), (("", 0), "library")])
 def test_a_recorded_matrix_decides_its_cell_alone(tmp_path: Path, pays: tuple[str, int], expected: str) -> None:
     matrix = 32 * (np.ones((8, 8), dtype=np.int64) - np.eye(8, dtype=np.int64))
     np.save(tmp_path / "counts.npy", matrix)

@@ -8,7 +8,7 @@ from colltune.core.space import shapes
 
 COLLECTIVE = "alltoallv"
 # Algorithms that send blocks on for other ranks, and so fewer messages than there are blocks.
-FORWARDING = frozenset({"bruck", "parata", "hieata", "hieata_staggered"})
+FORWARDING = frozenset({"parata", "hieata"})
 # On fewer ranks every call is the library's.
 FEWEST_RANKS = 3
 
@@ -81,16 +81,13 @@ def radices(ranks: int) -> list[int]:
 def candidates(shape: Shape) -> list[Setting]:
     """Every setting that the tuner looks at, the library's own first."""
     ranks = shape.ranks
-    found = [LIBRARY, Setting("pairwise")]
+    found = [LIBRARY]
     found += [Setting("linear", 0, batch) for batch in (0, 8, 32) if batch < ranks - 1]
     for radix in radices(ranks):
         found += [Setting("parata", radix, batch) for batch in sorted({0, 1, min(4, radix - 1)})]
-    if ranks > 3:
-        found.append(Setting("bruck", 2))
     if shape.nodes > 1 and shape.ppn > 1:
         for radix in sorted({2, isqrt(shape.ppn), shape.ppn} - {0, 1}):
             for batch in sorted({0, 1, 4, 16}):
                 if batch < shape.nodes - 1:
                     found.append(Setting("hieata", radix, batch))
-        found.append(Setting("hieata_staggered", shape.ppn, 0))
     return list(dict.fromkeys(found))
