@@ -28,7 +28,7 @@ class Work:
 
 
 def work(shape: Shape, setting: Setting, mean_bytes: float) -> Work:
-    """For blocks of ``mean_bytes`` between all ranks. The tables also hold algorithms that colltune had and no cell chose."""
+    """For blocks of ``mean_bytes`` between all ranks. Some tables hold algorithms that are gone: no cell chose them."""
     ranks = shape.ranks
     if setting.algorithm in ("parata", "bruck"):
         radix, batch = (2, 1) if setting.algorithm == "bruck" else (setting.radix, setting.batch)

@@ -51,6 +51,7 @@
     X(Startall, (int count, MPI_Request requests[]), (count, requests))                                                \
     X(T_cvar_write, (MPI_T_cvar_handle handle, const void *value), (handle, value))                                    \
     X(Request_free, (MPI_Request * request), (request))                                                                \
+    X(Comm_set_errhandler, (MPI_Comm comm, MPI_Errhandler handler), (comm, handler))                                   \
     X(Comm_free, (MPI_Comm * comm), (comm))                                                                            \
     X(Comm_disconnect, (MPI_Comm * comm), (comm))                                                                      \
     X(Comm_idup, (MPI_Comm comm, MPI_Comm * made, MPI_Request * request), (comm, made, request))                       \

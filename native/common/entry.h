@@ -7,6 +7,12 @@
 
 #include <stdbool.h>
 
+/* The modules, in the order of `before` (shim.h). Each is at work where its variable of the environment is set; without any, the core
+ * is not even loaded. */
+#define CT_EACH_MODULE(X)                                                                                              \
+    X(PROFILE, profile) X(MEASURE, measure) X(SELECT, select) X(ALLTOALLV, alltoallv) X(COUNT, count)
+#define CT_MODULE_VARIABLE(UPPER, LOWER) "COLLTUNE_" #UPPER,
+
 #define CT_EXPORT __attribute__((visibility("default")))
 
 enum {

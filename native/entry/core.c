@@ -15,8 +15,7 @@ static bool ct__begun;       /* MPI_Init came by here */
 
 static bool ct__is_wanted(void)
 {
-    static const char *const VARIABLES[] = {"COLLTUNE_PROFILE", "COLLTUNE_MEASURE", "COLLTUNE_SELECT", "COLLTUNE_ALLTOALLV",
-                                            "COLLTUNE_COUNT"};
+    static const char *const VARIABLES[] = {CT_EACH_MODULE(CT_MODULE_VARIABLE)};
     for (size_t i = 0; i < sizeof VARIABLES / sizeof *VARIABLES; i++)
         if (getenv(VARIABLES[i]) != NULL)
             return true;

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-typedef uintptr_t MPI_Comm, MPI_Datatype, MPI_Op, MPI_Info, MPI_Request, MPI_T_cvar_handle;
+typedef uintptr_t MPI_Comm, MPI_Datatype, MPI_Op, MPI_Info, MPI_Request, MPI_Errhandler, MPI_T_cvar_handle;
 typedef int64_t MPI_Count, MPI_Aint;
 
 /* Where the call is from that is on its way to a function below. */

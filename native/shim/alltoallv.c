@@ -20,7 +20,7 @@ static const ct_state *ct__state_of(MPI_Comm comm)
 
 static bool ct__start(void)
 {
-    const char *path = getenv(ct_alltoallv_module.variable);
+    const char *path = getenv("COLLTUNE_ALLTOALLV");
     char *text = ct_select_read(path), why[CT_RULES_WHY] = "it cannot be read";
     int all = 0, fine = text != NULL && ct_table_parse(text, &ct__rules, why, sizeof why);
     free(text);
@@ -105,9 +105,7 @@ static void ct__stop(void)
     ct_table_forget(&ct__rules);
 }
 
-const ct_module ct_alltoallv_module = {.name = "alltoallv",
-                                       .variable = "COLLTUNE_ALLTOALLV",
-                                       .start = ct__start,
+const ct_module ct_alltoallv_module = {.start = ct__start,
                                        .wants = ct__wants,
                                        .carry_out = ct__carry_out,
                                        .comm_freed = ct__comm_freed,

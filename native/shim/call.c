@@ -25,6 +25,23 @@ static bool ct__is_refusal(int code)
     return false;
 }
 
+static atomic_bool ct__own_handlers;
+
+void ct_errors_note(MPI_Errhandler handler)
+{
+    if (!ct_errhandler_is_library_s(handler) && handler != MPI_ERRHANDLER_NULL)
+        atomic_store_explicit(&ct__own_handlers, true, memory_order_relaxed);
+}
+
+void ct_errors_look(MPI_Comm comm)
+{
+    MPI_Errhandler handler;
+    if (PMPI_Comm_get_errhandler(comm, &handler) != MPI_SUCCESS)
+        return;
+    ct_errors_note(handler);
+    ct_errhandler_release(handler);
+}
+
 /* MPI_ERRHANDLER_NULL: it was the library's, and is still there. */
 static MPI_Errhandler ct__take(MPI_Comm comm, bool fatal_too)
 {
@@ -64,13 +81,12 @@ void ct_errors_give_back(ct_handlers *taken)
 
 bool ct_enter(ct_call *call)
 {
-    call->made_on = call->comm;
     call->known = ct_comm_get(call->comm);
     if (call->known == NULL)
         return false;
     ct_depth = 1;
     call->handler = call->handlers.world = call->handlers.self = MPI_ERRHANDLER_NULL;
-    if (!ct_job.threads_multiple) {
+    if (!ct_job.threads_multiple && atomic_load_explicit(&ct__own_handlers, memory_order_relaxed)) {
         call->handler = ct__take(call->comm, false);
 #ifdef OPEN_MPI /* which calls these for buffers that are one, too */
         call->handlers = ct_errors_take(false);

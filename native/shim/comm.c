@@ -222,6 +222,7 @@ static ct_comm *ct__insert(MPI_Comm handle)
     ct_errors_give_back(&handlers);
     if (comm == NULL)
         return NULL;
+    ct_errors_look(handle);
     comm->maker = ct__self();
     pthread_mutex_lock(&ct__lock);
     ct__slot *stale = ct__find(handle); /* its communicator is gone, and the thread that freed it has not come back yet */

@@ -76,7 +76,7 @@ static void ct__after(ct_call *call, int code)
     if (!ct_select_measure(call, ct_select_table.proven[ct_select_kind(call)].basis, &size, &count) || size < 0)
         size = 0;
     row.least = row.most = (uint64_t)size;
-    const ct_select_choice *met = ct__live ? call->note[CT_MODULE_SELECT] : ct_select_choose(call);
+    const ct_select_choice *met = ct__live ? call->choice : ct_select_choose(call);
     row.met = met != NULL && !ct_select_is_candidate(met);
     pthread_mutex_lock(&ct__lock);
     ct__count(&row, &ct__row_count);
@@ -127,7 +127,7 @@ static void ct__stop(void)
     ct_profile_collect(ct__rows, sizeof *ct__rows, own, CT__TAG, ct__join, &own);
     ct__row_count = own;
     PMPI_Reduce(&ct__lost, &lost, 1, MPI_UINT64_T, MPI_SUM, 0, ct_job.comm);
-    const char *path = getenv(ct_count_module.variable);
+    const char *path = getenv("COLLTUNE_COUNT");
     if (ct_job.rank == 0 && path != NULL)
         ct__write(path, lost);
     free(ct__rows);
@@ -135,8 +135,6 @@ static void ct__stop(void)
 }
 
 const ct_module ct_count_module = {
-    .name = "count",
-    .variable = "COLLTUNE_COUNT",
     .start = ct__start,
     .after = ct__after,
     .stop = ct__stop,

@@ -48,7 +48,7 @@ static struct {
 
 static bool ct__start(void)
 {
-    const char *path = getenv(ct_measure_module.variable), *share = getenv("COLLTUNE_MEASURE_SHARE");
+    const char *path = getenv("COLLTUNE_MEASURE"), *share = getenv("COLLTUNE_MEASURE_SHARE");
     const char *risk = getenv("COLLTUNE_EXPLORE_RISK"); /* in millionths */
     /* What the first rank was told holds for all. */
     uint64_t said[3] = {share == NULL ? CT__PERCENT : strtoull(share, NULL, 10), ct_now_ns(),
@@ -147,7 +147,7 @@ bool ct_measure_by_default(ct_call *call, int choice, MPI_Count size, bool candi
     ct__cell *cell = ct__cell_of(ct__state_of(call->known), (int)call->function, choice, size, candidate);
     if (cell == NULL)
         return candidate;
-    call->note[CT_MODULE_MEASURE] = cell;
+    call->cell = cell;
     cell->least = (uint64_t)size < cell->least ? (uint64_t)size : cell->least;
     cell->most = (uint64_t)size > cell->most ? (uint64_t)size : cell->most;
     ct_switch_call now = ct_switch_look(&cell->at);
@@ -296,7 +296,7 @@ static bool ct__wants(ct_function function, ct_form form)
 
 static void ct__after(ct_call *call, int code)
 {
-    ct__cell *cell = call->note[CT_MODULE_MEASURE];
+    ct__cell *cell = call->cell;
     (void)code;
     if (cell == NULL || call->refused)
         return;
@@ -335,8 +335,6 @@ static void ct__stop(void)
 }
 
 const ct_module ct_measure_module = {
-    .name = "measure",
-    .variable = "COLLTUNE_MEASURE",
     .start = ct__start,
     .wants = ct__wants,
     .after = ct__after,

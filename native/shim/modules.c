@@ -5,14 +5,9 @@
 
 bool ct_ready;
 
-/* In the order of `before`. */
-static const ct_module *const CT__ALL[CT_MODULES] = {
-    [CT_MODULE_PROFILE] = &ct_profile_module,
-    [CT_MODULE_MEASURE] = &ct_measure_module,
-    [CT_MODULE_SELECT] = &ct_select_module,
-    [CT_MODULE_ALLTOALLV] = &ct_alltoallv_module,
-    [CT_MODULE_COUNT] = &ct_count_module,
-};
+#define CT__MODULE(UPPER, LOWER) &ct_##LOWER##_module,
+static const ct_module *const CT__ALL[] = {CT_EACH_MODULE(CT__MODULE)};
+static const char *const CT__VARIABLES[] = {CT_EACH_MODULE(CT_MODULE_VARIABLE)};
 static const ct_module *ct__active[CT_MODULES];
 static int ct__count;
 
@@ -21,7 +16,7 @@ void ct_modules_start(void)
     int mine = 0, all = 0; /* starting is collective, and parts of a job may have other variables */
     ct_depth++;
     for (int i = 0; i < CT_MODULES; i++)
-        mine |= (getenv(CT__ALL[i]->variable) != NULL) << i;
+        mine |= (getenv(CT__VARIABLES[i]) != NULL) << i;
     if (PMPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_BAND, ct_job.comm) != MPI_SUCCESS)
         all = 0;
     for (int i = 0; i < CT_MODULES; i++)

@@ -196,7 +196,7 @@ static void ct__after(ct_call *call, int code)
 
 static bool ct__start(void)
 {
-    const char *path = getenv(ct_profile_module.variable);
+    const char *path = getenv("COLLTUNE_PROFILE");
     ct_profile.multiple = ct_job.threads_multiple;
     ct_profile.records = calloc(CT_PROFILE_RECORDS, sizeof *ct_profile.records);
     ct_profile.classes = calloc(CT_PROFILE_CLASSES, sizeof *ct_profile.classes);
@@ -206,7 +206,7 @@ static bool ct__start(void)
     int all_have = 0;
     if (PMPI_Allreduce(&have, &all_have, 1, MPI_INT, MPI_MIN, ct_job.comm) != MPI_SUCCESS || !all_have) {
         if (ct_job.rank == 0)
-            fprintf(stderr, "colltune: no profile: a rank has no memory for it, or no %s\n", ct_profile_module.variable);
+            fprintf(stderr, "colltune: no profile: a rank has no memory for it, or no COLLTUNE_PROFILE\n");
         return false;
     }
     strcpy(ct_profile.path, path);
@@ -238,8 +238,6 @@ static void ct__stop(void)
 }
 
 const ct_module ct_profile_module = {
-    .name = "profile",
-    .variable = "COLLTUNE_PROFILE",
     .start = ct__start,
     .before = ct__before,
     .after = ct__after,

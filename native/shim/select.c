@@ -65,7 +65,7 @@ static bool ct__start(void)
     int provided, all = 0;
     bool opened = MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) == MPI_SUCCESS;
     /* All ranks read both, whatever this one could read. */
-    int fine = ct__read(getenv(ct_select_module.variable), ct_select_table.proven, opened ? why : other) && opened;
+    int fine = ct__read(getenv("COLLTUNE_SELECT"), ct_select_table.proven, opened ? why : other) && opened;
     ct_select_first_candidate = ct_select_choice_count;
     if (ct__has_candidates(candidates))
         fine = ct__read(candidates, ct_select_table.candidates, fine ? why : other) && fine;
@@ -130,9 +130,9 @@ static void ct__before(ct_call *call)
                                                              ct_select_is_candidate(choice))))
         return;
     if (ct_back_end_begin(call, choice))
-        call->note[CT_MODULE_SELECT] = (void *)choice;
+        call->choice = choice;
     else
-        call->note[CT_MODULE_MEASURE] = NULL;
+        call->cell = NULL;
 }
 
 /* Makes the call of others, where a mock-up is chosen that takes it. Errors come back as codes, and a call that is refused is
@@ -158,7 +158,7 @@ static bool ct__by_mock_up(ct_call *c, int *code)
 static void ct__after(ct_call *call, int code)
 {
     (void)code;
-    ct_back_end_end(call, call->note[CT_MODULE_SELECT]);
+    ct_back_end_end(call, call->choice);
 }
 
 static bool ct__wants(ct_function function, ct_form form)
@@ -170,8 +170,6 @@ static bool ct__wants(ct_function function, ct_form form)
 static void ct__stop(void) { MPI_T_finalize(); }
 
 const ct_module ct_select_module = {
-    .name = "select",
-    .variable = "COLLTUNE_SELECT",
     .start = ct__start,
     .wants = ct__wants,
     .before = ct__before,

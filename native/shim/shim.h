@@ -37,10 +37,9 @@ typedef enum {
 } ct_function;
 
 typedef enum { CT_BLOCKING, CT_NONBLOCKING, CT_PERSISTENT, CT_FORMS } ct_form;
-/* Modules, in the order of `before`. */
-typedef enum {
-    CT_MODULE_PROFILE, CT_MODULE_MEASURE, CT_MODULE_SELECT, CT_MODULE_ALLTOALLV, CT_MODULE_COUNT, CT_MODULES
-} ct_module_id;
+#define CT__NUMBER(UPPER, LOWER) CT_MODULE_##UPPER,
+typedef enum { CT_EACH_MODULE(CT__NUMBER) CT_MODULES } ct_module_id;
+#undef CT__NUMBER
 
 /* What is known of a communicator, from its first collective call until it is freed. Never moves in memory. */
 typedef struct ct_comm {
@@ -88,12 +87,20 @@ typedef struct {
     uint64_t started_ns;        /* profile: when the call came */
     uint32_t stands_for;        /* profile: so many calls, where its page faults are counted; else 0 */
     long faults;                /* profile: those of this thread before the call */
-    void *note[CT_MODULES];     /* from `before` to `after`, NULL at first */
+    const void *choice;         /* the selector's, from `before` to `after` */
+    void *cell;                 /* the experiment's, the same */
 } ct_call;
 
+/* All fields, so that what a function has not is stored as zero one by one: an initializer that leaves some out clears the whole by a
+ * string instruction, which takes 10 ns to begin. */
+#define CT_NO_CALL                                                                                                     \
+    .function = CT_BARRIER, .form = CT_BLOCKING, .large = false, .root = 0, .op = (MPI_Op)0, .send = NULL, .recv = NULL, \
+    .send_count = 0, .recv_count = 0, .send_counts = NULL, .send_displs = NULL, .recv_counts = NULL, .recv_displs = NULL, \
+    .send_type = (MPI_Datatype)0, .recv_type = (MPI_Datatype)0, .send_types = NULL, .recv_types = NULL, .info = (MPI_Info)0, \
+    .request = NULL, .known = NULL, .handler = (MPI_Errhandler)0, .handlers = {(MPI_Errhandler)0, (MPI_Errhandler)0}, \
+    .elsewhere = false, .refused = false, .started_ns = 0, .stands_for = 0, .faults = 0, .choice = NULL, .cell = NULL
+
 typedef struct {
-    const char *name;
-    const char *variable; /* of the environment; unless one of a module's is set, the library does nothing at all */
     bool (*wants)(ct_function function, ct_form form); /* once started; NULL: all calls */
     /* After MPI_Init: reads its COLLTUNE_ variables; false: nothing for this module to do in this program. May call
      * collectives of MPI_COMM_WORLD if it does so on all ranks. */
@@ -113,7 +120,9 @@ typedef struct {
     void (*die)(const char *why);
 } ct_module;
 
-extern const ct_module ct_profile_module, ct_measure_module, ct_select_module, ct_alltoallv_module, ct_count_module;
+#define CT__MODULE(UPPER, LOWER) extern const ct_module ct_##LOWER##_module;
+CT_EACH_MODULE(CT__MODULE)
+#undef CT__MODULE
 
 /* The job, filled in when MPI is initialised. */
 struct ct_job {
@@ -149,6 +158,9 @@ const char *ct_function_name(ct_function function);
  * `*code` is what the program gets; else the call is to be made again by the library, with nothing around it. */
 bool ct_enter(ct_call *call);
 bool ct_leave(ct_call *call, int *code);
+/* A communicator has that handler. As long as none has one of the program's own, calls need not ask for it. */
+void ct_errors_note(MPI_Errhandler handler);
+void ct_errors_look(MPI_Comm comm); /* which it has */
 /* In between, errors without a communicator come back as codes: in place of the program's own handlers, and with `fatal_too`
  * of the library's. */
 ct_handlers ct_errors_take(bool fatal_too);

@@ -69,6 +69,8 @@ static void ct__begin(bool initialised)
         ct_attendance_forget();
     if (!initialised || !ct_attendance_whole() || !ct__find_world())
         return;
+    ct_errors_look(MPI_COMM_WORLD);
+    ct_errors_look(MPI_COMM_SELF);
     ct_modules_start();
     ct_wrap_collectives(ct__mpi);
     ct_job.started_ns = ct_now_ns();
@@ -150,6 +152,12 @@ static int ct__Request_free(MPI_Request *request)
     return ct_real.Request_free(request);
 }
 
+static int ct__Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler)
+{
+    ct_errors_note(handler);
+    return ct_real.Comm_set_errhandler(comm, handler);
+}
+
 static int ct__Comm_free(MPI_Comm *comm) { return ct_comm_free(comm, ct_real.Comm_free); }
 
 static int ct__Comm_disconnect(MPI_Comm *comm) { return ct_comm_free(comm, ct_real.Comm_disconnect); }
@@ -188,6 +196,7 @@ void ct_core_open(ct_mpi *mpi)
     CT__WRAP(Start)
     CT__WRAP(Startall)
     CT__WRAP(Request_free)
+    CT__WRAP(Comm_set_errhandler)
     CT__WRAP(Comm_free)
     CT__WRAP(Comm_disconnect)
     CT__WRAP(Comm_idup)

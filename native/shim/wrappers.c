@@ -7,12 +7,14 @@
 
 ct_real_functions ct_real;
 
+#pragma GCC diagnostic ignored "-Woverride-init" /* of CT_NO_CALL */
 #define CT__WRAP(NAME, UPPER, SIGNATURE, FORM, COUNT, DISPL, LARGE)                                                    \
     static int ct__##NAME CT_PARAMETERS(SIGNATURE, FORM, COUNT, DISPL)                                                 \
     {                                                                                                                  \
         if (ct_passes())                                                                                               \
             return ct_real.NAME CT_ARGUMENTS(SIGNATURE, FORM);                                                         \
-        ct_call call = {.function = CT_##UPPER, .form = CT_##FORM, .large = LARGE, CT_FIELDS(SIGNATURE, FORM)};        \
+        ct_call call = {CT_NO_CALL, .function = CT_##UPPER, .form = CT_##FORM, .large = LARGE, .made_on = comm,        \
+                        CT_FIELDS(SIGNATURE, FORM)};                                                                   \
         int code;                                                                                                      \
         if (!ct_enter(&call))                                                                                          \
             return ct_real.NAME CT_ARGUMENTS(SIGNATURE, FORM);                                                         \
