@@ -1,6 +1,7 @@
 """What a whole campaign delivers, its proof included: captured headroom and harm, on recorded and simulated tables.
 
     python benchmarks/bench_delivery.py [--tables NAME ...] [--seeds N] [--budgets 60 300] [--noise 0.05 0.15 modes]
+        [--weights ranks own]
 
 Writes bench/delivery.json and prints it. Each campaign is `session.tune` on a machine that replays a table: a launch
 takes 5 s, in each one every time is off by a factor of its own (5%; 15% for ``_noisy``), and all follow a drift (5%);
@@ -9,7 +10,8 @@ the structure that was measured on a cluster (`colltune.measure.launch_effects`)
 computing is charged, in seconds of the processor, where it does not lie beside a measurement; ``thinking_share`` is the
 mean of its share of the time.
 ``captured_5m``: the median over tables of the median over seeds of log(default / tuned) over log(default / best),
-summed over every scenario of the table by its weight; ``harmed_share`` and ``harm_worst`` are the greatest of all
+summed over every scenario of the table by its weight, the root of its ranks; with ``_own`` that in a job of its own
+(half of all on the communicator of all ranks); ``harmed_share`` and ``harm_worst`` are the greatest of all
 campaigns, ``overrun_worst`` too, and ``harmed_modes`` of those with modes. ``decided_share``: of the scenarios, those
 that have a rule; ``rules_per_decided``: how many rules there are for each of them. ``false_region_share``: of the
 regions of truly equal algorithms, what was kept; ``kept_bimodal_per_100``: of regions that are truly 1.25 times as
@@ -32,7 +34,7 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.proven import Verdict
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
-from colltune.core.space import Point
+from colltune.core.space import Point, weights_by_ranks, weights_in_job
 from colltune.measure.contract import Effort
 from colltune.measure.launch_effects import AS_MEASURED, NO_EFFECTS
 from colltune.prove.audit.audit import Audit
@@ -43,12 +45,15 @@ from colltune_study.simulated.drawn import Noise, SimulatedSource
 
 DATA = Path(__file__).parent / "data"
 NOISY, MODES, MODES_SEEDS = 0.1, "modes", 4
+WEIGHTS = {"ranks": weights_by_ranks, "own": weights_in_job}
 TABLES = ("pico_lumi", "pico_leonardo", "simulated_fattree", "simulated_dragonfly_64x16")
 ENVIRONMENT = Environment("simulated", "0", "0" * 64, "simulated", 2, 2, "single")
 CANDIDATE = Choice("candidate")
 
 
-def campaigns(tables: Iterable[str], budget_s: float, seeds: int, noise: str) -> dict[str, list[dict[str, float]]]:
+def campaigns(
+    tables: Iterable[str], budget_s: float, seeds: int, noise: str, weights: str = "ranks"
+) -> dict[str, list[dict[str, float]]]:
     """By table, what each seed delivered."""
     effects, launch_sd = (AS_MEASURED, 0.0) if noise == MODES else (NO_EFFECTS, float(noise))
     found: dict[str, list[dict[str, float]]] = {}
@@ -56,7 +61,10 @@ def campaigns(tables: Iterable[str], budget_s: float, seeds: int, noise: str) ->
         (path,) = (path for path in DATA.iterdir() if path.name.split(".")[0] == name)
         for table, grids in by_cluster(load_grids([path])).items():
             for seed in range(seeds):
-                one = deliver(table, grids, budget_s, seed, launch_sd=launch_sd, charged=True, effects=effects)
+                law = WEIGHTS[weights]
+                one = deliver(
+                    table, grids, budget_s, seed, launch_sd=launch_sd, charged=True, effects=effects, weights=law
+                )
                 figures = {
                     "captured": one.captured, "harmed": one.harmed, "worst": one.worst,
                     "overrun": one.overrun, "thinking_s": one.thinking_s, "thinking_share": one.thinking_share,
@@ -123,15 +131,16 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--budgets", nargs="*", type=float, default=[60.0, 300.0])
     parser.add_argument("--noise", nargs="*", default=["0.05", "0.15", MODES])
+    parser.add_argument("--weights", nargs="*", choices=sorted(WEIGHTS), default=["ranks"])
     asked = parser.parse_args()
     every: list[dict[str, float]] = []
     figures: dict[str, float] = {"seeds": asked.seeds, "tables": len(asked.tables)}
-    for noise, budget_s in product(asked.noise, asked.budgets):
+    for weights, noise, budget_s in product(asked.weights, asked.noise, asked.budgets):
         seeds = min(asked.seeds, MODES_SEEDS) if noise == MODES else asked.seeds
-        found = campaigns(asked.tables, budget_s, seeds, noise)
+        found = campaigns(asked.tables, budget_s, seeds, noise, weights)
         each = {name: median(one["captured"] for one in runs) for name, runs in found.items()}
         kind = "_modes" if noise == MODES else "_noisy" if float(noise) > NOISY else ""
-        named = f"captured_{budget_s / 60.0:g}m{kind}"
+        named = f"captured_{budget_s / 60.0:g}m{kind}{'_own' if weights == 'own' else ''}"
         figures[named] = round(median(each.values()), 3)
         figures |= {f"{named}_{name}": round(value, 3) for name, value in each.items()}
         runs = [one for some in found.values() for one in some]

@@ -9,13 +9,15 @@ from written_summary import read_summary
 
 from colltune.cli import display
 from colltune.cli.display import Display
-from colltune.core.choice import parse_choice
+from colltune.core.choice import DEFAULT, parse_choice
 from colltune.core.interval import Interval
 from colltune.core.proven import Decision, Verdict
+from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.summary import Summary, TimeShare
 from colltune.report.ending import MOST_LINES, WIDTH, ending
 from colltune.report.findings import Findings
+from colltune.report.job import shares_of_calls
 
 _LONG = parse_choice("k_reduce_scatter_allgather(k=16,single_phase_recv=1)")
 _NAMES = ["reduce_scatter_block", "allgatherv", "allreduce", "alltoall"]
@@ -34,6 +36,23 @@ def test_it_says_what_was_gained_where_how_sure_what_it_took_and_what_would_be_e
     assert "not tried  1 shape and size: --budget 12m would be enough for all" in text
     assert "50% outside the collectives" in words
     assert "1 core-hours" in words
+
+
+def test_what_share_of_the_calls_is_decided_counts_the_whole_job_most() -> None:
+    """Of one size: the job's own shape is proven, its halves refused; of the rest a part was measured."""
+    whole, half, node = (Scenario("allreduce", nodes, 2, 64) for nodes in (8, 4, 1))
+    made = [
+        Decision(whole, RING, Verdict.KEPT, (), "why", Interval(2.0, 1.9, 2.1)),
+        Decision(half, RING, Verdict.REFUSED, (), "why"),
+    ]
+    summary = Summary(samples=3, total_s=90.0, decisions=tuple(made), job=(8, 2))
+    samples = [Sample(one, DEFAULT, Status.OK, (1e-5,)) for one in (whole, half, node)]
+    found = Findings(HERE, {"allreduce": RULES}, summary, samples)
+    third = 0.4 / 3  # of the halves, one node, and one rank of each node
+    assert shares_of_calls(found) == pytest.approx((0.5 + third, third, 0.1 + third))
+    assert "its calls  63% of what the job calls is decided, 13% refused, 23% open" in ending(found)
+    profiled = replace(found, shares={whole: 0.1, half: 0.2, Scenario("bcast", 8, 2, 8): 0.1})
+    assert shares_of_calls(profiled) == pytest.approx((0.25, 0.5, 0.25))
 
 
 def test_nothing_gained_is_said_first() -> None:

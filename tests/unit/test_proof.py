@@ -16,7 +16,7 @@ from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
-from colltune.core.space import Space
+from colltune.core.space import Space, weights_in_job
 from colltune.core.stop import StopRequest
 from colltune.distill.decide import Decided, decide
 from colltune.emit.mpich.below import shared_by
@@ -242,6 +242,7 @@ def prove(bench: Bench, out: Path, candidates: Mapping[Scenario, Choice], left_s
         grid=[scenario for grid in GRID.values() for scenario in grid],
         listener=Listener(),
         stop=StopRequest(),
+        weight=weights_in_job(4, 4),
     )
 
 

@@ -5,11 +5,10 @@ import itertools
 import pytest
 
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
-from colltune.core.space import Point, Space, counts, is_usual, shapes
+from colltune.core.space import Point, Space, counts, is_usual, shapes, weights_by_ranks, weights_in_job
 from colltune.learn.decision import DecisionLearner
-from colltune.schedule.durations import Durations
-from colltune.search.order import Agenda
 
 
 @pytest.mark.parametrize(
@@ -46,11 +45,35 @@ def test_what_few_applications_form_comes_after_what_most_do() -> None:
     assert is_usual(Scenario("bcast", 64, 12, 8), 127, 12)
     assert not is_usual(Scenario("bcast", 96, 12, 8), 127, 12)
     grid = tuple(Scenario("bcast", n, p, 64) for n, p in shapes(6, 12))
-    space = Space("bcast", grid, lambda _scenario: (DEFAULT, Choice("ring")))
-    agenda = Agenda(space, DecisionLearner(space, 1), Durations(1.0))
+    space = Space("bcast", grid, lambda _scenario: (DEFAULT, Choice("ring")), weights_by_ranks(6, 12))
+    assert space.weight(grid[-1]) == 1.0
 
-    def worth(nodes: int, ppn: int) -> float:
-        return float(agenda.worth([Point(Scenario("bcast", nodes, ppn, 64), (DEFAULT,))])[0])
+    def weight(nodes: int, ppn: int) -> float:
+        return space.weight(Scenario("bcast", nodes, ppn, 64))
 
-    assert worth(6, 12) > worth(4, 12) > worth(3, 12)
-    assert worth(2, 12) > worth(3, 12)
+    assert weight(6, 12) > weight(4, 12) > weight(3, 12)
+    assert weight(2, 12) > weight(3, 12)
+
+
+@pytest.mark.parametrize(("nodes", "ppn"), [(8, 2), (127, 12), (8, 1), (1, 16), (2, 1)])
+def test_half_of_a_job_without_a_profile_is_on_all_ranks(nodes: int, ppn: int) -> None:
+    weight = weights_in_job(nodes, ppn)
+    each = {shape: weight(Scenario("bcast", *shape, 8)) for shape in shapes(nodes, ppn)}
+    assert sum(each.values()) == pytest.approx(1.0)
+    assert each[nodes, ppn] == max(each.values())
+    assert each[nodes, ppn] >= 0.5
+    half = {127: 64, 8: 4}.get(nodes, nodes)
+    usual = {(1, ppn), (nodes, 1), (half, ppn)} & each.keys() - {(nodes, ppn)}
+    assert sum(each[shape] for shape in usual) >= 0.4 * bool(usual)
+    assert weight(Scenario("bcast", nodes, ppn, 8)) == weight(Scenario("bcast", nodes, ppn, 1 << 20))
+
+
+@pytest.mark.parametrize("heavy", [64, 4096])
+def test_a_learner_gains_most_where_the_weight_is(heavy: int) -> None:
+    """Of two scenarios of whose ring nothing is known."""
+    grid = tuple(Scenario("bcast", 4, 1, size) for size in (64, 4096))
+    choices, weights = (DEFAULT, Choice("ring")), {one: 100.0 if one.size_bytes == heavy else 1.0 for one in grid}
+    learner = DecisionLearner(Space("bcast", grid, lambda _one: choices, weights.__getitem__), 1)
+    learner.tell([Sample(one, DEFAULT, Status.OK, (1e-5,) * 3) for one in grid])
+    gains = learner.expected_gain([Point(one, choices[1:]) for one in grid])
+    assert grid[int(gains.argmax())].size_bytes == heavy

@@ -73,9 +73,13 @@ def format_costs(costs: "Costs") -> list[str]:
     rows = []
     for one in costs.bought:
         budget = format_budget(one.total_s) + ("" if one.total_s <= one.budget_s else "+")
-        rows.append((budget, f"{one.core_hours:,.1f}", f"{one.measured:.0%}", f"up to {one.regions}"))
+        rows.append(
+            (budget, f"{one.core_hours:,.1f}", f"{one.measured:.0%}", f"{one.called:.0%}", f"up to {one.regions}")
+        )
     # Budgets below the shortest tuning all become that one.
-    table = TextTable(("budget>", "core-hours>", "grid measured>", "regions proven>"), rows=list(dict.fromkeys(rows)))
+    table = TextTable(
+        ("budget>", "core-hours>", "grid measured>", "of its calls>", "regions proven>"), rows=list(dict.fromkeys(rows))
+    )
     extended = ["+: more than was asked for, as a tuning takes that much at least"] if any(
         one.total_s > one.budget_s for one in costs.bought
     ) else []  # fmt: skip

@@ -9,6 +9,8 @@ from itertools import pairwise
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.scenario import REDUCTIONS, Scenario
 
+# What a gain in a scenario counts beside those in others.
+Weight = Callable[[Scenario], float]
 # Collective, nodes and ranks per node.
 _Line = tuple[str, int, int]
 
@@ -32,12 +34,13 @@ class Space:
     """The grid of scenarios of one collective, and which choices are legal in any scenario.
 
     ``legal`` answers for scenarios outside the grid too (a size between two of its sizes, say); where the
-    default is measurable it is the first of its choices.
+    default is measurable it is the first of its choices. ``weight``: what a gain in a scenario counts.
     """
 
     collective: str
     scenarios: tuple[Scenario, ...]
     legal: Callable[[Scenario], tuple[Choice, ...]] = field(compare=False)
+    weight: Weight = field(default=lambda _scenario: 1.0, compare=False)
 
     def __post_init__(self) -> None:
         if any(scenario.collective != self.collective for scenario in self.scenarios):
@@ -106,8 +109,34 @@ def is_usual(scenario: Scenario, nodes: int, ppn: int) -> bool:
 _UNUSUAL = 0.5
 
 
+# Of a job's time, what lies in the communicator of all ranks, and in the parts that many programs form.
+_OF_WHOLE, _OF_PARTS = 0.5, 0.4
+
+
+def weights_in_job(nodes: int, ppn: int) -> Weight:
+    """What a gain counts for a job of ``nodes`` x ``ppn`` of which no profile is known; all sizes alike.
+
+    Half of it is in the communicator of all ranks, which most programs call on. Most of the rest is in one node, one
+    rank of each node, and the halves of the job; a tenth is left for all other shapes.
+    """
+    half = min((count for count in counts(nodes) if count < nodes), key=lambda n: abs(2 * n - nodes), default=nodes)
+    every, whole = set(shapes(nodes, ppn)), {(nodes, ppn)}
+    usual = {(1, ppn), (nodes, 1), (half, ppn)} & every - whole
+    parts = [(_OF_WHOLE, whole), (_OF_PARTS, usual), (1.0 - _OF_WHOLE - _OF_PARTS, every - usual - whole)]
+    total = sum(part for part, some in parts if some)
+    of_shape = {shape: part / total / len(some) for part, some in parts for shape in some}
+    # Of a shape that is no count of the grid, as in a table of recorded times.
+    least = min(of_shape.values())
+    return lambda scenario: of_shape.get((scenario.nodes, scenario.ppn), least)
+
+
+def weights_by_ranks(nodes: int, ppn: int) -> Weight:
+    """What a gain counts where any shape is somebody's job, as in a table of recorded times (see ``weight_of``)."""
+    return lambda scenario: weight_of(scenario, nodes, ppn)
+
+
 def weight_of(scenario: Scenario, nodes: int, ppn: int) -> float:
-    """What a gain in ``scenario`` counts in a job of ``nodes`` x ``ppn``: that of the whole job is 1."""
+    """What a gain in ``scenario`` counts in a job of ``nodes`` x ``ppn`` by its ranks: that of the whole job is 1."""
     part = math.sqrt(scenario.ranks / (nodes * ppn))
     return part if is_usual(scenario, nodes, ppn) else _UNUSUAL * part
 

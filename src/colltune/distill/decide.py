@@ -54,13 +54,11 @@ class Decided:
 @dataclass(frozen=True)
 class ClaimCosts:
     """What one more claim costs. ``time_s``: of the proof, for all claims. ``claim_s``: seconds that one takes of it,
-    where a call takes so long by default, in seconds, and its choice gains so much, as a log speed-up. ``weight``: what
-    a gain counts.
+    where a call takes so long by default, in seconds, and its choice gains so much, as a log speed-up.
     """
 
     time_s: float = math.inf
     claim_s: Callable[[float, float], float] = lambda _default_s, _gain: 0.0
-    weight: Callable[[Scenario], float] = lambda _scenario: 1.0
 
 
 def decide(
@@ -80,7 +78,7 @@ def decide(
     prevails, and the others are made anew among the choices that agree with it.
     """
     tables = {
-        name: _Gains(models[name], space, samples, baseline, math.log(threshold), shared, costs.weight)
+        name: _Gains(models[name], space, samples, baseline, math.log(threshold), shared)
         for name, space in spaces.items()
     }
     a_second = sum(table.most for table in tables.values()) / max(costs.time_s, 1e-9)
@@ -101,7 +99,6 @@ class _Gains:
         baseline: Baseline,
         floor: float,
         shared: Shared,
-        weight: Callable[[Scenario], float],
     ) -> None:
         self._measured = medians_of(samples)
         # Where calls meet page faults, also with a heap that keeps what is freed: a rule may lose in neither state.
@@ -113,7 +110,7 @@ class _Gains:
         self._selection.prepare(space.scenarios)
         # Where nothing is known of the default nothing can be said to be faster.
         self._scenarios = [s for s in space.scenarios if math.isfinite(self._default(s))]
-        self._weights = {scenario: weight(scenario) for scenario in self._scenarios}
+        self._weights = {scenario: space.weight(scenario) for scenario in self._scenarios}
 
     @property
     def most(self) -> float:

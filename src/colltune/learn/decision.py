@@ -91,6 +91,7 @@ class DecisionLearner:
         self._choices = space.all_choices
         self._number = {choice: number for number, choice in enumerate(self._choices)}
         self._all_columns = scenario_columns(space.scenarios)
+        self._weights = np.array([space.weight(scenario) for scenario in space.scenarios])
         self._row = {scenario: row for row, scenario in enumerate(space.scenarios)}
         self._probes = far_ends(self._all_columns)
         self._design = nearest(self._all_columns, _DESIGN[: self._settings.design])
@@ -269,7 +270,7 @@ class DecisionLearner:
         belief = self._belief
         assert belief is not None
         if self._duels is None or self._news:
-            self._duels = Duels.of(belief.mean, belief.variance, self._candidate[self._rows])
+            self._duels = Duels.of(belief.mean, belief.variance, self._candidate[self._rows], self._weights[self._rows])
         self._news = []
         return belief, self._duels
 

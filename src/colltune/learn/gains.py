@@ -16,7 +16,7 @@ _CELLS = 200_000
 
 
 def expected_gains(belief: Belief, duels: Duels, places: Rows, numbers: Rows, noise: Floats) -> Floats:
-    """(c,): the expected fall of the log times of the selected choices, summed over the N scenarios of ``belief``.
+    """(c,): the expected fall of the log times of the selected choices, summed over the N scenarios by their weights.
 
     ``places``, ``numbers`` (c,): the scenario and the choice of each pair; ``noise`` (c,): the variance of its result.
     Each pair is taken by itself.
@@ -31,9 +31,9 @@ def expected_gains(belief: Belief, duels: Duels, places: Rows, numbers: Rows, no
         shifts, own_shift = belief.shifts_of(int(number), rows, sample, noise[mine])
         crossing = tailed_loss(duels.distance[sample, number][None, :], shifts + 1e-9)
         others = sample[None, :] != rows[:, None]
-        crossing = np.where(others & duels.rival[sample, number][None, :], crossing, 0.0).sum(axis=1)
+        crossing = np.where(others & duels.rival[sample, number][None, :], crossing, 0.0) @ duels.weight[sample]
         own = np.where(duels.rival[rows, number], tailed_loss(duels.distance[rows, number], own_shift + 1e-9), 0.0)
-        found[mine] = own + crossing * (total - 1) / np.maximum(others.sum(axis=1), 1)
+        found[mine] = own * duels.weight[rows] + crossing * (total - 1) / np.maximum(others.sum(axis=1), 1)
     return found
 
 

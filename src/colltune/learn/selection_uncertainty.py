@@ -23,16 +23,18 @@ NEVER = 1e3  # log seconds of what cannot be selected
 class Duels:
     """For each pair (N, M): whether there is a choice to compare with, the distance of the means, and its deviation.
 
-    The selected choice is compared with the runner-up, every other one with the selected. ``first`` (N,).
+    The selected choice is compared with the runner-up, every other one with the selected. ``first``, ``weight`` (N,):
+    what a loss in each scenario counts.
     """
 
     first: Rows
     rival: Mask
     distance: Floats
     deviation: Floats
+    weight: Floats
 
     @classmethod
-    def of(cls, mean: Floats, variance: Floats, legal: Mask) -> Duels:
+    def of(cls, mean: Floats, variance: Floats, legal: Mask, weight: Floats | None = None) -> Duels:
         every, numbers = np.arange(len(mean)), np.arange(mean.shape[1])
         usable = np.where(legal, mean, NEVER)
         first = usable.argmin(axis=1)
@@ -42,11 +44,12 @@ class Duels:
         rows = every[:, None]
         rival = legal & legal[rows, other] & (other != numbers[None, :])
         distance = np.where(rival, np.abs(mean - mean[rows, other]), 0.0)
-        return cls(first, rival, distance, np.sqrt(variance + variance[rows, other]))
+        weight = np.ones(len(mean)) if weight is None else weight
+        return cls(first, rival, distance, np.sqrt(variance + variance[rows, other]), weight)
 
     def losses(self) -> Floats:
-        """(N, M): the expected loss, in log time, of not switching to each choice."""
-        return np.where(self.rival, tailed_loss(self.distance, self.deviation), 0.0)
+        """(N, M): the expected loss, in log time by the scenario's weight, of not switching to each choice."""
+        return np.where(self.rival, tailed_loss(self.distance, self.deviation), 0.0) * self.weight[:, None]
 
     def gains(self, shifts: Floats, numbers: Rows) -> Floats:
         """(c,): what measuring each of c pairs is expected to save, summed over the scenarios, in units of log time.
@@ -54,7 +57,7 @@ class Duels:
         ``shifts`` (c, N): by how much each would move the mean of its choice, ``numbers`` (c,), at every scenario.
         """
         crossing = tailed_loss(self.distance[:, numbers].T, shifts + 1e-9)
-        return np.asarray(np.where(self.rival[:, numbers].T, crossing, 0.0).sum(axis=1))
+        return np.asarray(np.where(self.rival[:, numbers].T, crossing, 0.0) @ self.weight)
 
     def expected_loss(self, open_pairs: Mask, margin: float) -> tuple[float, float]:
         """Bounds of the expected mean log of selected over best time, and of the share of losses above ``margin``.
@@ -64,9 +67,9 @@ class Duels:
         every = np.arange(len(self.first))
         rival = self.rival & (np.arange(self.rival.shape[1])[None, :] != self.first[:, None])
         rival &= open_pairs | open_pairs[every, self.first][:, None]
-        loss = np.where(rival, self.losses(), 0.0).sum(axis=1).mean()
+        loss = np.where(rival, self.losses(), 0.0).sum() / self.weight.sum()
         mistake = np.where(rival, ndtr(-(self.distance + np.log1p(margin)) / self.deviation), 0.0).sum(axis=1)
-        return float(loss), float(np.minimum(mistake, 1.0).mean())
+        return float(loss), float(np.average(np.minimum(mistake, 1.0), weights=self.weight))
 
 
 def tailed_loss(distance: Floats, deviation: Floats) -> Floats:

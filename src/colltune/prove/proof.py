@@ -19,7 +19,7 @@ from colltune.core.proven import Decision, Verdict, Why
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
-from colltune.core.space import weight_of
+from colltune.core.space import Weight
 from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.core.switchback import Standing
 from colltune.core.units import format_count
@@ -102,9 +102,9 @@ class Proof:
 
     What outlasts a stage by ``grace_s`` is cut off. ``samples``: what the campaign measured, with ``effort``.
     ``launch_s``: what a launch takes. ``grid``: every scenario that was looked at. ``listener`` hears of what goes on;
-    ``stop`` cuts it off. ``before``: what need not be proven again. ``applications``: what runs of the application
-    say, which is evidence too. ``skew_s``: how far apart ranks of the application come to a call; where that is not
-    known, it is taken to be as long as the call by default.
+    ``stop`` cuts it off. ``weight``: of a gain. ``before``: what need not be proven again. ``applications``: what runs
+    of the application say, which is evidence too. ``skew_s``: how far apart ranks of the application come to a call;
+    where that is not known, it is taken to be as long as the call by default.
     """
 
     bench: Bench
@@ -119,6 +119,7 @@ class Proof:
     grid: Sequence[Scenario]
     listener: Audience
     stop: StopRequest
+    weight: Weight
     before: Before = field(default_factory=Before)
     applications: Sequence[Standing] = ()
     skew_s: Mapping[Scenario, float] = field(default_factory=dict)
@@ -190,7 +191,7 @@ class Proof:
 
     def _audited(self, decided: Decided, deadline_s: float) -> Judged:
         """The verdicts, and the comparisons that they rest on."""
-        weights = {scenario: weight_of(scenario, self.bench.nodes, self.bench.ppn) for scenario in decided.choices}
+        weights = {scenario: self.weight(scenario) for scenario in decided.choices}
         costs_s = {
             scenario: self._overhead * EFFORT.comparison_cost_s(decided.default_s[scenario], decided.gains[scenario])
             for scenario, choice in decided.choices.items()
@@ -225,7 +226,7 @@ class Proof:
                 before=self.before.compared,
                 applications=self.applications,
                 least_gain=self.before.least_gain,
-                captured=captured_by(self.before.settled.values(), self.bench.nodes, self.bench.ppn),
+                captured=captured_by(self.before.settled.values(), self.weight),
                 after_s=0.0 if self.bench.library is None else _FILES_LAUNCHES * self.launch_s,
             )
             try:

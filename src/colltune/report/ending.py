@@ -18,6 +18,7 @@ from colltune.report.job import (
     other_shapes_text,
     shape_gains,
     shape_text,
+    shares_of_calls,
 )
 
 WIDTH, MOST_LINES = 80, 12
@@ -65,12 +66,15 @@ def told(
         yield "beside it", others
     if kept:
         yield "how sure", f"{changed_text(findings)}, {_certainty(findings, kept)}"
+    if summary.gated and summary.decisions:
+        decided, refused, left = shares_of_calls(findings)
+        yield "its calls", f"{decided:.0%} of what the job calls is decided, {refused:.0%} refused, {left:.0%} open"
     if (saved := saved_share(findings, summary.having(Verdict.KEPT))) > 0.0:
         yield "saves", f"expected {saved:.1%} of the application's time"
     if provisional := _calls(findings, Verdict.PROVISIONAL):
         yield "unproven", f"{provisional}, provisional: --provisional loads them"
-    if refused := _calls(findings, Verdict.REFUSED):
-        yield "refused", f"{refused}: looked faster, and not proven to be"
+    if tried := _calls(findings, Verdict.REFUSED):
+        yield "refused", f"{tried}: looked faster, and not proven to be"
     if untried := _calls(findings, Verdict.NOT_TRIED):
         yield "not tried", f"{untried}: {_missing(summary, findings.regions(Verdict.NOT_TRIED))}"
     if summary.reproducible:

@@ -8,6 +8,7 @@ from colltune.core.grouping import grouped
 from colltune.core.interval import Interval
 from colltune.core.proven import Decision, Verdict
 from colltune.core.scenario import Scenario
+from colltune.core.space import weights_in_job
 from colltune.core.summary import mean_of_kept
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_count, format_duration, format_size, format_times
@@ -126,6 +127,24 @@ def _nearest(points: Sequence[CurvePoint], mean: float) -> CurvePoint | None:
 def known_scenarios(findings: Findings) -> set[Scenario]:
     """The scenarios that were measured or decided."""
     return {*(sample.scenario for sample in findings.samples), *(one.scenario for one in findings.summary.decisions)}
+
+
+def shares_of_calls(findings: Findings) -> tuple[float, float, float]:
+    """Of what the job calls, what is decided, refused and open: by the profile's times, else by the weights of a job.
+
+    Decided is what is proven to be faster, and where the default stands since nothing looked faster.
+    """
+    known, job = known_scenarios(findings), findings.summary.job or job_shape(findings)
+    shares = findings.shares
+    if not shares:
+        weight, sizes = weights_in_job(*job), {(one.collective, one.size_bytes) for one in known}
+        shares = {one: weight(one) / len(sizes) for one in known}
+    told = grouped(findings.summary.decisions, lambda one: one.verdict)
+    parts = {of: sum(shares.get(one.scenario, 0.0) for one in some) for of, some in told.items()}
+    left = sum(shares.get(one, 0.0) for one in known - {one.scenario for one in findings.summary.decisions})
+    total = max(sum(findings.shares.values()), 1e-12) if findings.shares else 1.0
+    decided, refused = (parts.get(Verdict.KEPT, 0.0) + left) / total, parts.get(Verdict.REFUSED, 0.0) / total
+    return decided, refused, max(1.0 - decided - refused, 0.0)
 
 
 def gains_table(gains: Sequence[ShapeGain]) -> TextTable:

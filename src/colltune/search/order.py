@@ -8,7 +8,7 @@ import numpy as np
 from colltune.core.choice import Choice
 from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
-from colltune.core.space import Point, Space, weight_of
+from colltune.core.space import Point, Space
 from colltune.learn.contract import Learner
 from colltune.learn.scenario_columns import Floats
 from colltune.schedule.durations import Durations, ScenarioRows
@@ -38,8 +38,6 @@ class Agenda:
         self._asked: list[Point] | None = None
         self._asked_for = 0
         self._gains: tuple[list[Point], Floats] | None = None  # of points, as long as nothing new is told
-        self._nodes = max((scenario.nodes for scenario in ordered), default=1)
-        self._ppn = max((scenario.ppn for scenario in ordered), default=1)
         self.reason: str | None = None  # why nothing more is measured
 
     @property
@@ -127,8 +125,7 @@ class Agenda:
         if self._gains is None or self._gains[0] != points:
             self._gains = (list(points), self._learner.expected_gain(points))
         gains = self._gains[1]
-        part = [weight_of(point.scenario, self._nodes, self._ppn) for point in points]
-        return np.asarray(gains * part / [self.expect_s(point) for point in points])
+        return np.asarray(gains / [self.expect_s(point) for point in points])
 
     def expect_s(self, point: Point) -> float:
         self._look_up()

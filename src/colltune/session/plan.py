@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 
 from colltune.bench.contract import Bench
@@ -17,7 +18,7 @@ from colltune.catalog import Catalogue
 from colltune.core.errors import InputError
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import PER_BLOCK, Scenario
-from colltune.core.space import Point, message_sizes, shapes
+from colltune.core.space import Point, message_sizes, shapes, weights_in_job
 from colltune.core.units import format_count, format_duration
 from colltune.measure.contract import Effort
 from colltune.prove.audit.claims import most_claims
@@ -73,7 +74,8 @@ class LaunchCosts:
 class Bought:
     """What ``budget_s`` buys. ``core_hours``: of all cores of the job, for the time that is really taken.
 
-    ``measured``: the share of the grid that can be measured. ``regions``: of the decision table, those that can be
+    ``measured``: the share of the grid that can be measured; ``called``: of what the job calls, by `weights_in_job`,
+    that whose every choice can be, the most for its time first. ``regions``: of the decision table, those that can be
     proven at most.
     """
 
@@ -81,6 +83,7 @@ class Bought:
     total_s: float
     core_hours: float
     measured: float
+    called: float
     regions: int
 
 
@@ -189,6 +192,9 @@ def costs_of(
     grid_s, pairs = sum(cost_s * count for cost_s, count in each), sum(count for _, count in each)
     taken_s = calibration.launch_on(nodes) if launch_s is None else launch_s
     plan = _time_plan(calibration, shape, taken_s)
+    weight = weights_in_job(nodes, ppn)
+    calls = [(cost_s * count, weight(one)) for one, (cost_s, count) in zip(grid, each, strict=True)]
+    calls.sort(key=lambda call: call[1] / max(call[0], 1e-9), reverse=True)
     comparison_s = 2.0 * sum(cost_s for cost_s, _ in each) / max(len(each), 1)
     return Costs(
         collectives=tuple(names),
@@ -201,7 +207,7 @@ def costs_of(
         least_s=plan.fixed_cost_s,
         grid_s=grid_s,
         whole_s=_budget_for_measuring(plan, grid_s),
-        bought=tuple(_buy(replace(plan, budget_s=one), grid_s, comparison_s, nodes * ppn) for one in budgets_s),
+        bought=tuple(_buy(replace(plan, budget_s=one), calls, comparison_s, nodes * ppn) for one in budgets_s),
         remarks=(*_remarks(calibration, shape, launch_s), *_left_out(len(whole) - len(grid), memory)),
     )
 
@@ -239,8 +245,11 @@ def _budget_for_measuring(plan: TimePlan, measuring_s: float) -> float:
     return plan.fixed_cost_s + max(measuring_s - _measuring_s(least), 0.0) / per_second
 
 
-def _buy(plan: TimePlan, grid_s: float, comparison_s: float, cores: int) -> Bought:
-    measuring_s = _measuring_s(plan)
+def _buy(plan: TimePlan, calls: Sequence[tuple[float, float]], comparison_s: float, cores: int) -> Bought:
+    """``calls``: what measuring each takes, in seconds, and what it counts, in the order of measuring."""
+    measuring_s, grid_s = _measuring_s(plan), sum(cost_s for cost_s, _ in calls)
+    until_s = accumulate(cost_s for cost_s, _ in calls)
+    called = sum(weight for taken_s, (_, weight) in zip(until_s, calls, strict=True) if taken_s <= measuring_s)
     # The audit has what the plan would add for one more second of comparisons, in reverse.
     share = 1.0 / (plan.budget_for(1.0) - plan.total_s)
     audit_s = share * (plan.total_s - plan.fixed_cost_s)
@@ -249,6 +258,7 @@ def _buy(plan: TimePlan, grid_s: float, comparison_s: float, cores: int) -> Boug
         plan.total_s,
         plan.total_s * cores / 3600.0,
         min(measuring_s / grid_s, 1.0) if grid_s > 0.0 else 1.0,
+        called / sum(weight for _, weight in calls) if calls else 1.0,
         most_claims([comparison_s] if comparison_s > 0.0 else [], audit_s),
     )
 

@@ -6,7 +6,7 @@ table, each by its weight. A choice that is not legal at a scenario leaves it to
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from colltune.core.choice import DEFAULT
 from colltune.core.proven import Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import Scenario
-from colltune.core.space import weight_of
+from colltune.core.space import Weight, weights_by_ranks
 from colltune.prove.audit.harm import SLOWER
 from colltune.session.tuning.options import Listener, TuneOptions, TuneResult
 from colltune.session.tuning.tune import tune
@@ -63,10 +63,12 @@ def deliver_into(
     listener: Listener | None = None,
     *,
     store: Path | None = None,
+    weights: Callable[[int, int], Weight] = weights_by_ranks,
 ) -> tuple[Delivery, TuneResult]:
     """Tunes all sizes of the tables of ``bench`` with ``budget_s``, and leaves the tuning in ``out``.
 
-    ``store``: that of its site, if it has one. Raises InputError where there is no default.
+    ``store``: that of its site, if it has one. ``weights``: of gains, in the tuning and in the score. Raises InputError
+    where there is no default.
     """
     grids = bench.grids
     sizes = [scenario.size_bytes for grid in grids for scenario in grid.scenarios]
@@ -77,12 +79,13 @@ def deliver_into(
         budget_s=budget_s,
         seed=seed,
         store=store,
+        weights=weights,
     )
     began_s = time.process_time()
     result = tune(bench, options, out, listener)
     thinking, total_s = bench.thinking, bench.now_s()
     thinking_s = time.process_time() - began_s if thinking is None else thinking.spent_s
-    scores = list(_scores(bench, grids, result.tuning.rule_sets))
+    scores = list(_scores(grids, result.tuning.rule_sets, weights(bench.nodes, bench.ppn)))
     weight = sum(score.weight for score in scores)
     headroom = sum(score.weight * score.best for score in scores)
     summary = result.tuning.summary
@@ -116,7 +119,7 @@ class _Score:
     decided: bool
 
 
-def _scores(bench: RecordedBench, grids: Sequence[Grid], rules: Mapping[str, RuleSet]) -> Iterator[_Score]:
+def _scores(grids: Sequence[Grid], rules: Mapping[str, RuleSet], weight: Weight) -> Iterator[_Score]:
     for grid in grids:
         for row, scenario in enumerate(grid.scenarios):
             default_s = float(grid.default_s[row])
@@ -128,7 +131,7 @@ def _scores(bench: RecordedBench, grids: Sequence[Grid], rules: Mapping[str, Rul
             best_s = min(default_s, float(grid.best_s[row]))
             yield _Score(
                 scenario,
-                weight_of(scenario, bench.nodes, bench.ppn),
+                weight(scenario),
                 math.log(default_s / tuned_s),
                 math.log(default_s / best_s),
                 legal,

@@ -1,11 +1,12 @@
 """Whole campaigns on recorded tables, a cluster at a time."""
 
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from colltune.bench.recorded_cluster import RecordedBench, Thinking
 from colltune.core.grouping import grouped
+from colltune.core.space import Weight, weights_by_ranks
 from colltune.measure.launch_effects import NO_EFFECTS, LaunchEffects
 from colltune.measure.replay import TimeDrift
 from colltune.session.recorded_campaign import DRIFT_SD, LAUNCH_S, LAUNCH_SD, Delivery, deliver_into
@@ -28,13 +29,15 @@ def deliver(
     store: Path | None = None,
     charged: bool = False,
     effects: LaunchEffects = NO_EFFECTS,
+    weights: Callable[[int, int], Weight] = weights_by_ranks,
 ) -> Delivery:
     """Tunes all sizes of ``grids``, one cluster's, with ``budget_s``. Raises InputError where there is no default.
 
     ``store``: that of its site, if it has one. ``charged``: our own computing takes time, where it is not hidden behind
     a measurement; equal seeds then differ a little. ``effects``: what else launches and moments do to times.
+    ``weights``: of gains.
     """
     thinking, drift = Thinking() if charged else None, TimeDrift(DRIFT_SD, seed)
     bench = RecordedBench(grids, launch_s, launch_sd, drift, machine=table, thinking=thinking, effects=effects)
     with tempfile.TemporaryDirectory() as place:
-        return deliver_into(Path(place), bench, budget_s, seed, store=store)[0]
+        return deliver_into(Path(place), bench, budget_s, seed, store=store, weights=weights)[0]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from colltune.core.proven import Decision, Verdict
-from colltune.core.space import weight_of
+from colltune.core.space import Weight
 from colltune.judge.evidence import FEWEST_LAUNCHES, Yardstick
 from colltune.prove.audit.case import Case
 
@@ -27,10 +27,10 @@ def least_gain_per_s(captured: float, budget_s: float) -> float:
     return _LAST_SECOND * max(captured, 0.0) / budget_s
 
 
-def captured_by(decisions: Iterable[Decision], nodes: int, ppn: int, verdict: Verdict = Verdict.KEPT) -> float:
-    """What those of ``decisions`` that have the ``verdict``, the kept ones, gain in a job of ``nodes`` x ``ppn``."""
+def captured_by(decisions: Iterable[Decision], weight: Weight, verdict: Verdict = Verdict.KEPT) -> float:
+    """What those of ``decisions`` that have the ``verdict``, the kept ones, gain, each by its ``weight``."""
     mine = (one for one in decisions if one.verdict is verdict)
-    return sum(weight_of(one.scenario, nodes, ppn) * math.log(max(one.speedup.estimate, 1.0)) for one in mine)
+    return sum(weight(one.scenario) * math.log(max(one.speedup.estimate, 1.0)) for one in mine)
 
 
 def gain_of(case: Case) -> float:

@@ -12,6 +12,7 @@ from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError, on_os_error
 from colltune.core.extras import extra
 from colltune.core.proven import THRESHOLD, Decision, Verdict
+from colltune.core.space import Weight, weights_in_job
 from colltune.core.summary import Budget, Summary, TimeShare
 from colltune.core.units import parse_duration, parse_size, require_sizes
 from colltune.measure.contract import Effort
@@ -42,7 +43,8 @@ class TuneOptions:
     """What to tune.
 
     ``gate`` False keeps every decision unproven: for research only. ``reproducible`` restricts reductions to one
-    algorithm per shape, whose order of operations depends on neither message size nor timing. With ``stakes`` only
+    algorithm per shape, whose order of operations depends on neither message size nor timing. ``weights``: of gains, in
+    a job of so many nodes and ranks per node. With ``stakes``, which are weights by themselves, only
     their scenarios are measured, as far as the job can form them, and the bounds of sizes do not matter.
     ``skew_s``: how far apart the ranks of the application come to a call, in seconds, where that is known.
     ``topology`` says which parts of the job may measure at once: a file, the name of a scheme, or serial; None is what
@@ -61,6 +63,7 @@ class TuneOptions:
     reproducible: bool = False
     threshold: float = THRESHOLD
     effort: Effort = field(default_factory=Effort)
+    weights: Callable[[int, int], Weight] = weights_in_job
     stakes: Stakes | None = None
     skew_s: Mapping[Scenario, float] = field(default_factory=dict)
     topology: str | None = None

@@ -16,7 +16,7 @@ from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
-from colltune.core.space import Space
+from colltune.core.space import Space, Weight
 from colltune.core.units import format_count
 from colltune.distill.decide import Decided
 from colltune.prove.audit.worth import captured_by, least_gain_per_s
@@ -44,7 +44,7 @@ class SiteMemory:
     """The store from within the tuning on ``bench`` into ``out``; without a store it knows nothing and keeps nothing.
 
     ``known``: what there is to begin with, and ``index`` has the rest; ``began_s``: seconds since the epoch.
-    ``budget_s``: what the user gives the tuning.
+    ``weight``: of a gain. ``budget_s``: what the user gives the tuning.
     """
 
     bench: Bench
@@ -53,6 +53,7 @@ class SiteMemory:
     store: SiteStore | None = None
     known: Knowledge = field(default_factory=Knowledge)
     index: Index | None = None
+    weight: Weight = lambda _scenario: 1.0
     budget_s: float = math.inf
     began_s: float = field(default_factory=time.time)
     _narrower: bool = False  # whether this job tunes fewer collectives than the tuning that is there
@@ -89,9 +90,10 @@ class SiteMemory:
             f"the store of this site has {count} entries of this machine and MPI" if count else "the store is new here"
         )
         there = {} if known.tuning is None else known.tuning.rule_sets
+        weight = next(iter(spaces.values())).weight
         narrower = any(rules.departs and name not in spaces for name, rules in there.items())
         given = {_key(one) for one in known.samples}
-        return cls(bench, out, note, store, known, index, budget_s, _narrower=narrower, _given=given)
+        return cls(bench, out, note, store, known, index, weight, budget_s, _narrower=narrower, _given=given)
 
     @property
     def of_others(self) -> Earlier | None:
@@ -172,7 +174,7 @@ class SiteMemory:
         What it finds has to be proven, so it takes only a part of the time that a gain takes.
         """
         settled = [one for one in self.known.settled.values() if one.scenario.collective in holding]
-        least = self._least_gain(captured_by(settled, self.bench.nodes, self.bench.ppn)) / MEASURING_SHARE
+        least = self._least_gain(captured_by(settled, self.weight)) / MEASURING_SHARE
         return {one.scenario.collective: least for one in settled} if least > 0.0 else {}
 
     def _least_gain(self, captured: float) -> float:
@@ -214,10 +216,10 @@ class SiteMemory:
 
     def _standing(self, index: Index, decisions: Sequence[Decision]) -> str:
         """How far the jobs of this shape have come."""
-        of_shape = index.of_shape(nodes := self.bench.nodes, ppn := self.bench.ppn)
+        of_shape = index.of_shape(self.bench.nodes, self.bench.ppn)
         jobs = 1 + len({job_of(one.uid, one.job, one.began_s, one.hosts) for one in of_shape})
-        proven = captured_by(decisions, nodes, ppn)
-        found = proven + captured_by(decisions, nodes, ppn, Verdict.NOT_TRIED)
+        proven = captured_by(decisions, self.weight)
+        found = proven + captured_by(decisions, self.weight, Verdict.NOT_TRIED)
         share = f"{proven / found:.0%} of the gain that was found is proven" if found else "no gain was found"
         left = sum(one.verdict is Verdict.NOT_TRIED for one in decisions)
         return f"job {jobs} of this shape: {share}, {format_count(left, 'call')} open"

@@ -22,7 +22,7 @@ from colltune.core.medians import broken_choices, medians_of
 from colltune.core.proven import Decision, Verdict, refused
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import REDUCTIONS, Scenario
-from colltune.core.space import Space, weight_of
+from colltune.core.space import Space
 from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.core.switchback import Standing
 from colltune.core.units import format_count
@@ -125,7 +125,6 @@ def _decided(
     costs = ClaimCosts(
         max(measured.plan.proven_by_s - bench.now_s(), 0.0),
         lambda default_s, gain: COMPARISONS * overhead * PROOF_EFFORT.comparison_cost_s(default_s, gain),
-        lambda scenario: weight_of(scenario, bench.nodes, bench.ppn),
     )
     return decide(models, spaces, samples, bench.baseline, options.threshold, bench.shared, costs)
 
@@ -177,13 +176,16 @@ def _said_texts(said: Iterable[Standing], collectives: Collection[str]) -> Itera
 
 def _space(bench: Bench, options: TuneOptions, collective: str) -> Space:
     if options.stakes is None:
-        return bench.space(collective, options.smallest_bytes, options.largest_bytes)
+        space = bench.space(collective, options.smallest_bytes, options.largest_bytes)
+        return replace(space, weight=options.weights(bench.nodes, bench.ppn))
     fitting = [
         scenario
         for scenario in sorted(options.stakes.share)
         if scenario.collective == collective and scenario.nodes <= bench.nodes and scenario.ppn <= bench.ppn
     ]
-    return Space(collective, tuple(fitting), bench.legal)
+    share = options.stakes.share
+    least = min(share.values())  # of counts of nodes between those of the profile
+    return Space(collective, tuple(fitting), bench.legal, lambda scenario: share.get(scenario, least))
 
 
 def _disturbance(watch: Watch, gate: Sequence[Decision]) -> Disturbance:
@@ -207,6 +209,7 @@ def _proof(
         grid=[scenario for space in decisions.spaces.values() for scenario in space.scenarios],
         listener=listener,
         stop=stop,
+        weight=next(iter(decisions.spaces.values())).weight,
         skew_s=options.skew_s,
     )
 
