@@ -4,8 +4,8 @@
 
 Writes bench/formats.json and prints it. A figure is the geometric mean, over the scenarios of a table, of the time of
 the best choices that the format can name over the time of the best choice of each scenario. ``all``: ppn, ranks and
-size (MPICH's files, the live selector): 1 by its meaning. ``ranks_size``: no ppn (Open MPI, Intel MPI). ``size``: one
-set of sizes for all rank counts (MVAPICH2). ``ranks``: no size (gather, scatter and allgather on Open MPI). ``one``: a
+size (MPICH's files, the live selector): 1 by its meaning. ``ranks_size``: no ppn (Open MPI). ``size``: one
+set of sizes for all rank counts (Intel MPI). ``ranks``: no size (gather, scatter and allgather on Open MPI). ``one``: a
 single choice. ``default``: the library's own, for comparison, where it was recorded.
 """
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""colltune-lint: finds errors in selection files of MPICH and Open MPI, and in a ucc.conf, before a job meets them.
+"""colltune-lint: finds errors in selection files of MPICH and Open MPI before a job meets them.
 
     python3 colltune_lint.py FILE... --mpi-version 5.0.2
 
@@ -106,7 +106,7 @@ def main() -> None:
     """As `colltune lint` on the same files, which may be no directory here."""
     parser = argparse.ArgumentParser(
         prog="colltune-lint",
-        description="Find what would abort, hang or be ignored in files of MPICH, Open MPI or UCC."
+        description="Find what would abort, hang or be ignored in files of MPICH or Open MPI."
         " Exit code 1 if there are errors.",
     )
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="selection files of one library")

@@ -22,13 +22,12 @@ LEFT_OUT = frozenset(
         "mpi.detect",
         "emit.lint.fix",
         "emit.mpich.defaults",
-        "emit.next.mpich_named",
         "machine.process",
     )
 )
 # Packages of which the one file needs other modules alone.
 BARE = frozenset({"colltune", "colltune.cli"})
-CATALOGUES = ("mpich", "mpich_leaves", "openmpi", "next_formats", "lint_findings")
+CATALOGUES = ("mpich", "mpich_leaves", "openmpi", "han_rules", "lint_findings")
 
 
 def path_of(module: str) -> Path | None:

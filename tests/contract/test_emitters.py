@@ -12,12 +12,11 @@ from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import COLLECTIVES, NONBLOCKING, TUNABLE, SizeBasis, blocking_form
 from colltune.core.space import shapes
+from colltune.emit.intelmpi import IntelMpiEmitter
 from colltune.emit.live_rules import LiveEmitter, live_basis
 from colltune.emit.mpich.nonblocking import NB
 from colltune.emit.mpich.selection_file import MpichEmitter
-from colltune.emit.next.openmpi_json import OpenMpiJsonEmitter
 from colltune.emit.openmpi.rules_file import OpenMpiEmitter
-from colltune.emit.ranges import IntelMpiEmitter, Mvapich2Emitter
 from emitter_laws import EmitterContract, choices_in_file
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
@@ -85,36 +84,17 @@ class TestOpenMpi50(OpenMpiContract):
     version = "5.0.11"
 
 
-class TestOpenMpi60(OpenMpiContract):
-    version = "6.0.0"
-
-    def emitter(self) -> OpenMpiJsonEmitter:  # type: ignore[override]
-        catalogue = load("openmpi", self.version)
-        assert isinstance(catalogue, OpenMpiCatalogue)
-        return OpenMpiJsonEmitter(catalogue)
-
-
-class RangesContract(EmitterContract):
-    library, version = "", ""
-
-    def emitter(self) -> IntelMpiEmitter | Mvapich2Emitter:
-        kind = IntelMpiEmitter if self.library == "intelmpi" else Mvapich2Emitter
-        return kind(load(self.library, self.version))
-
-    def collectives(self) -> dict[str, tuple[SizeBasis, tuple[Choice, ...]]]:
-        catalogue = load(self.library, self.version)
-        return {e.name: (e.basis, catalogue.choices(e.name)) for e in catalogue.entries.values() if e.algorithms}
-
-    def expressible(self, rule_set: RuleSet) -> RuleSet:
-        return self.emitter().expressible(rule_set, shapes(16, 16))
-
-
-class TestIntelMpi(RangesContract):
-    library, version = "intelmpi", "2021.18"
+class TestIntelMpi(EmitterContract):
+    def emitter(self) -> IntelMpiEmitter:
+        return IntelMpiEmitter(load("intelmpi", "2021.18"))
 
     def collectives(self) -> dict[str, tuple[SizeBasis, tuple[Choice, ...]]]:
         """Without the default, of which Intel MPI knows nothing."""
-        return {name: (basis, choices[1:]) for name, (basis, choices) in super().collectives().items()}
+        catalogue = load("intelmpi", "2021.18")
+        return {e.name: (e.basis, catalogue.choices(e.name)[1:]) for e in catalogue.entries.values() if e.algorithms}
+
+    def expressible(self, rule_set: RuleSet) -> RuleSet:
+        return self.emitter().expressible(rule_set, shapes(16, 16))
 
     def test_where_a_default_stays_nothing_is_written(self) -> None:
         some = Rule(None, None, 64, Choice("ring"))
@@ -122,10 +102,6 @@ class TestIntelMpi(RangesContract):
         assert self.expressible(rules) == RuleSet.always("allreduce", SizeBasis.MESSAGE)
         with pytest.raises(InputError, match="own decision"):
             self.emitter().emit([rules])
-
-
-class TestMvapich2(RangesContract):
-    library, version = "mvapich", "2.3"
 
 
 class LiveContract(EmitterContract):

@@ -33,25 +33,20 @@ from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.units import parse_duration, parse_size
 from colltune.deploy.explored import load_candidates
+from colltune.emit.intelmpi import FILE, IntelMpiEmitter
 from colltune.emit.lint.check import format_check
 from colltune.emit.lint.fix import fix_file
 from colltune.emit.lint.selection_file import lint_files
 from colltune.emit.live_rules import live_choices, parse_live
-from colltune.emit.mpich.defaults import cut_default_trees
+from colltune.emit.mpich.defaults import cut_default_trees, holds_named_trees
 from colltune.emit.mpich.outcome import describe_outcome, trees_of
 from colltune.emit.mpich.selection_file import CH4_FILE, GENERAL_FILE, MpichEmitter
 from colltune.emit.mpich.tree import Call, format_tree
-from colltune.emit.next.lint_named import lint_named_files
-from colltune.emit.next.lint_openmpi_json import lint_rules_json
-from colltune.emit.next.lint_ucc import lint_ucc_files
-from colltune.emit.next.mpich_named import NAMED_FILE, MpichNamedEmitter, cut_named_trees, holds_named_trees
-from colltune.emit.next.openmpi_json import JSON_FILE, OpenMpiJsonEmitter
 from colltune.emit.openmpi.han import parse_han
 from colltune.emit.openmpi.lint_han import lint_han_files
 from colltune.emit.openmpi.lint_rules import fix_rules, lint_rules_files
 from colltune.emit.openmpi.reader import ReadError
 from colltune.emit.openmpi.rules_file import RULES_FILE, OpenMpiEmitter
-from colltune.emit.ranges import IntelMpiEmitter, Mvapich2Emitter
 from colltune.machine.hardware_features import read_features
 from colltune.machine.record import RecordedMachine
 from colltune.measure.agent_process import parse_fields
@@ -366,8 +361,8 @@ def _mpich() -> MpichEmitter:
 
 
 @cache
-def _openmpi(json_file: bool = False) -> Any:
-    return (OpenMpiJsonEmitter if json_file else OpenMpiEmitter)(load("openmpi", "5.0.11"))  # type: ignore[arg-type]
+def _openmpi() -> OpenMpiEmitter:
+    return OpenMpiEmitter(load("openmpi", "5.0.11"))  # type: ignore[arg-type]
 
 
 RULES = RuleSet("bcast", SizeBasis.MESSAGE, (Rule(None, 4, 64, DEFAULT), Rule(None, 4, 4096, Choice("binomial")),
@@ -400,16 +395,6 @@ def mpich_fix(data: bytes) -> None:
     fix_file(data, "5.0.2", load("mpich", "5.0.2"), default_trees())
 
 
-NAMED = GOLDEN / "mpich/5.1" / NAMED_FILE
-
-
-@reader("emit.next.mpich_named emit.next.lint_named", of_json, files(NAMED))
-def mpich_named(data: bytes) -> None:
-    for check in lint_named_files({"f": data}, "5.1"):
-        format_check(check)
-    MpichNamedEmitter(load("mpich", "5.0.2"), {}).parse({NAMED_FILE: data}, "bcast")
-
-
 @reader(
     "emit.mpich.defaults bench.backends.mpich mpi.detect mpi.reads mpi.same",
     of_json,
@@ -418,16 +403,8 @@ def mpich_named(data: bytes) -> None:
 def mpich_library(data: bytes) -> None:
     others = b"\0".join(_trees())
     with folder(**{"libmpi.so": b"\x7fELF\0" + data + b"\0" + others + b"\0"}) as place:
-        cut_default_trees(place / "libmpi.so")
-
-
-@reader("emit.next.mpich_named", of_json, files(NAMED))
-def mpich_named_library(data: bytes) -> None:
-    main = b'{"name=main": "call=x"'
-    data = data.strip().removeprefix(b"{")
-    with folder(**{"libmpi.so": b"\x7fELF\0" + main + b"," + data + b"\0tail"}) as place:
         holds_named_trees(place / "libmpi.so")
-        cut_named_trees(place / "libmpi.so")
+        cut_default_trees(place / "libmpi.so")
 
 
 @reader("emit.openmpi.rules_file emit.openmpi.reader emit.openmpi.lint_rules", of_lines,
@@ -440,24 +417,9 @@ def openmpi_rules(data: bytes) -> None:
     _openmpi().parse({RULES_FILE: data}, "bcast")
 
 
-@reader("emit.next.openmpi_json emit.next.lint_openmpi_json", of_json, files(GOLDEN / "openmpi/6.0" / JSON_FILE))
-def openmpi_json(data: bytes) -> None:
-    for check in lint_rules_json({"f": data}, "6.0.0", load("openmpi", "6.0.0")):
-        format_check(check)
-    for collective in ("bcast", "allreduce"):
-        _openmpi(json_file=True).parse({JSON_FILE: data}, collective)
-
-
-@cache
-def _exporters() -> list[Any]:
-    return [IntelMpiEmitter(load("intelmpi", "2021.17")), Mvapich2Emitter(load("mvapich", "2.3"))]
-
-
-@reader("emit.ranges", of_lines, texts("export I_MPI_ADJUST_BCAST='1:0-4096;3:4097-2147483647'\n"))
+@reader("emit.intelmpi", of_lines, texts("export I_MPI_ADJUST_BCAST='1:0-4096;3:4097-2147483647'\n"))
 def exports(data: bytes) -> None:
-    for one in _exporters():
-        with suppress(ColltuneError):
-            one.parse({one.file: data}, "bcast")
+    IntelMpiEmitter(load("intelmpi", "2021.17")).parse({FILE: data}, "bcast")
 
 
 @reader("emit.openmpi.han emit.openmpi.lint_han", of_lines,
@@ -466,19 +428,6 @@ def openmpi_han(data: bytes) -> None:
     for check in lint_han_files({"f": data}, "5.0.11"):
         format_check(check)
     parse_han(data)
-
-
-UCC = """UCC_CL_BASIC_TUNE=allreduce:0-4k:score=10
-[vendor=intel team_size=4-8]
-UCC_TL_UCP_TUNE=allreduce:0-inf:@ring#bcast:4k-1M:@knomial
-UCC_TL_UCP_ALLREDUCE_KN_RADIX=0-4k:4,4k-inf:8
-"""
-
-
-@reader("emit.next.lint_ucc", of_lines, texts(UCC))
-def ucc_conf(data: bytes) -> None:
-    for check in lint_ucc_files({"f": data}):
-        format_check(check)
 
 
 PLACE = Path("candidates/candidates")

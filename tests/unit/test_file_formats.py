@@ -230,10 +230,19 @@ RULES = {
     "# see coll_tuned\n\n rule-file-version-2\n1\n": Format.TUNED_RULES,
     "1 # han 0 han\n7 1 2 1 0 6 0 0\n": Format.TUNED_RULES,
     '{"collective=bcast": {}}': Format.MPICH_TREES,
-    ' {\n "name=main": {}}': Format.MPICH_NAMED,
-    '{"rule_file_version": 3, "module": "tuned", "collectives": {}}': Format.TUNED_JSON,
-    "; comment\n[team_size=4]\nUCC_TL_UCP_TUNE=bcast:@knomial\n": Format.UCC_CONF,
 }
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [(' {\n "name=main": {}}', "a file of named trees, which no release of MPICH reads"),
+     ('{"rule_file_version": 3, "module": "tuned", "collectives": {}}', "JSON rules of Open MPI 6"),
+     ("; comment\n[team_size=4]\nUCC_TL_UCP_TUNE=bcast:@knomial\n", "a ucc.conf")],
+)  # fmt: skip
+def test_files_of_other_libraries_are_named_and_not_linted(text: str, what: str, tmp_path: Path) -> None:
+    (tmp_path / "given").write_text(text)
+    with pytest.raises(InputError, match=f"is {what}.*, and no selection file"):
+        lint_selection([tmp_path / "given"], {}, mpi_version="5.0.2")
 
 
 @pytest.mark.parametrize("text", RULES)

@@ -178,14 +178,13 @@ class Tuned:
 
         return make_page(self.directory, None if path is None else Path(path))
 
-    def to(self, library: str, out: PathLike | None = None, *, mpiexec: str | None = None) -> list[Path]:
+    def to(self, library: str, out: PathLike | None = None) -> list[Path]:
         """Writes the tuning in another format, and returns the files.
 
-        ``library``: openmpi, mpich, intelmpi, mvapich or cvars (thresholds of MPICH 3 and Cray MPICH). ``mpiexec``: of
-        the MPICH that is to read the files, where it reads another format (named trees). Raises InputError where the
-        measurements do not support it.
+        ``library``: openmpi, mpich, intelmpi or cvars (thresholds of MPICH 3 and Cray MPICH). Raises InputError where
+        the measurements do not support it.
         """
-        directory, exported = export_to(self.directory, library, None if out is None else Path(out), mpiexec)
+        directory, exported = export_to(self.directory, library, None if out is None else Path(out))
         return [directory / name for name in exported.files]
 
     def verify(

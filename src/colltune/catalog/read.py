@@ -15,7 +15,7 @@ from colltune.core.scenario import NONBLOCKING, SizeBasis
 
 # nb is what the library chooses among the nonblocking algorithms: below a composition that brings nothing new.
 _NEVER_LEAD = frozenset({"nb"})
-LIBRARIES = ("mpich", "openmpi", "intelmpi", "mvapich")
+LIBRARIES = ("mpich", "openmpi", "intelmpi")
 
 
 def load(library: str, version: str) -> Catalogue:

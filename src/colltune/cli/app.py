@@ -37,7 +37,7 @@ _SECTIONS = {
         ),
         "explain": CommandEntry("Which rule decides a call, and why"),
         "env": CommandEntry("The exports that load a tuning, for eval in a shell"),
-        "lint": CommandEntry("Find errors in files for MPICH, Open MPI and UCC"),
+        "lint": CommandEntry("Find errors in files for MPICH and Open MPI"),
         "export": CommandEntry("Write a tuning in another format"),
         "predict": CommandEntry("Write a tuning without measuring, or after a few calls"),
         "site": CommandEntry("The memory of a site, and the tunings it hands out", is_group=True),

@@ -10,19 +10,13 @@ from colltune.cli.options import Tuned
 
 def export(
     tuned: Tuned,
-    to: Annotated[str, typer.Option("--to", help="openmpi, mpich, intelmpi, mvapich or cvars.", show_default=False)],
+    to: Annotated[str, typer.Option("--to", help="openmpi, mpich, intelmpi or cvars.", show_default=False)],
     out: Annotated[Path | None, typer.Option(help="Directory for the files. Default: TUNED/export/FORMAT.")] = None,
-    mpiexec: Annotated[
-        str | None,
-        typer.Option(
-            help="mpiexec of the MPICH that is to read the files, where it reads another format (named trees)."
-        ),
-    ] = None,
 ) -> None:
     """Write a tuning in another format that its measurements support, such as MPICH 3's thresholds (cvars)."""
     from colltune.session.export import export_to
 
-    directory, exported = export_to(tuned, to, out, mpiexec)
+    directory, exported = export_to(tuned, to, out)
     for name in exported.files:
         typer.echo(str(directory / name))
     for remark in exported.remarks:

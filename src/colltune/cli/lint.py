@@ -14,8 +14,8 @@ def lint(
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="Selection files of MPICH (JSON), files of rules for Open MPI's coll/tuned, or a ucc.conf, of any"
-            " origin; or directories that `colltune tune` wrote.",
+            help="Selection files of MPICH (JSON) or of rules for Open MPI's coll/tuned and coll/han, of any origin; or"
+            " directories that `colltune tune` wrote.",
             show_default=False,
         ),
     ],
@@ -28,7 +28,7 @@ def lint(
     ] = False,
     mpiexec: Mpiexec = None,
 ) -> None:
-    """Find what would abort, hang or be ignored in files of MPICH, Open MPI or UCC. Exit code 1 if there are errors."""
+    """Find what would abort, hang or be ignored in files of MPICH or Open MPI. Exit code 1 if there are errors."""
     from colltune.session.lint import lint_selection
 
     found = lint_selection(files, os.environ, mpi_version=mpi_version, mpiexec=mpiexec, fix=fix)

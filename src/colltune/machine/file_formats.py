@@ -19,11 +19,8 @@ class Format(StrEnum):
     """What a reader is for, as messages name it."""
 
     MPICH_TREES = "a selection file of MPICH"
-    MPICH_NAMED = "a file of named trees of MPICH"
     TUNED_RULES = "rules of Open MPI's coll/tuned"
-    TUNED_JSON = "JSON rules of Open MPI 6"
     HAN_RULES = "rules of Open MPI's coll/han"
-    UCC_CONF = "a ucc.conf"
     TUNING = "the manifest of a tuning directory"
     JOURNAL = "a journal of measurements"
     PRELOADED_RULES = "rules of colltune's preloaded library"
@@ -36,14 +33,7 @@ class Format(StrEnum):
     HOSTS = "a list of hosts"
 
 
-SELECTION = (
-    Format.MPICH_TREES,
-    Format.MPICH_NAMED,
-    Format.TUNED_RULES,
-    Format.TUNED_JSON,
-    Format.HAN_RULES,
-    Format.UCC_CONF,
-)
+SELECTION = (Format.MPICH_TREES, Format.TUNED_RULES, Format.HAN_RULES)
 PROFILES = (Format.PROFILE, Format.PART, Format.IPM, Format.MPIP)
 # What begins a table of a benchmark, or says the shape of those that follow.
 BENCHMARK_HEAD = re.compile(
@@ -94,9 +84,10 @@ _SHAPES = {
     r"colltune-(?:count|measure) ": "what a run with --measure left",
 }  # fmt: skip
 _SETTING = re.compile(r"\[\s*[A-Za-z_]\w*\s*=|UCC_\w+\s*[=:]|(?:TL|CL|EC|MC)_\w+\s*[=:]")
+_JSON_RULES = "JSON rules of Open MPI 6, which no release reads"
 _JSON = {
-    r'\s*\{\s*"name=': Format.MPICH_NAMED,
-    r'\s*\{\s*("\$\w+"\s*:\s*"[^"]*"\s*,\s*)*"(rule_file_version|module|collectives)"\s*:': Format.TUNED_JSON,
+    r'\s*\{\s*"name=': "a file of named trees, which no release of MPICH reads",
+    r'\s*\{\s*("\$\w+"\s*:\s*"[^"]*"\s*,\s*)*"(rule_file_version|module|collectives)"\s*:': _JSON_RULES,
     r'[^}]{0,400}"kind"\s*:\s*"colltune-profile"': Format.PROFILE,
     r'\s*\{\s*"schema"\s*:\s*\d+\s*,\s*"environment"': Format.TUNING,
     r'\s*\{\s*"crc"': Format.JOURNAL,
@@ -196,10 +187,11 @@ def _of_text(text: str) -> tuple[Format | None, str, str]:
     if (log := _of_log(_without_labels(text))) is not None:
         return log
     if _SETTING.match(first):
-        return Format.UCC_CONF, "", ""
+        return None, "a ucc.conf", ""
     if first[:1] in ("{", "[", '"'):
-        found = next((kind for grammar, kind in _JSON.items() if re.match(grammar, text)), None)
-        return found, "JSON of none of the formats that colltune knows", ""
+        unknown = "JSON of none of the formats that colltune knows"
+        known = next((known for grammar, known in _JSON.items() if re.match(grammar, text)), unknown)
+        return (known, "", "") if isinstance(known, Format) else (None, known, "")
     if rules is not None:
         return rules[0], "", ""
     return _of_lines(text, first)

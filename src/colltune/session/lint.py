@@ -9,30 +9,23 @@ from colltune.core.errors import InputError, on_os_error
 from colltune.core.units import format_count
 from colltune.emit.lint.check import Check, Severity, format_check
 from colltune.emit.lint.selection_file import lint_files
-from colltune.emit.next.lint_named import lint_named_files
-from colltune.emit.next.lint_openmpi_json import lint_rules_json
-from colltune.emit.next.lint_ucc import lint_ucc_files
+from colltune.emit.mpich.defaults import holds_named_trees
 from colltune.emit.openmpi.lint_han import lint_han_files
 from colltune.emit.openmpi.lint_rules import fix_rules, lint_rules_files
 from colltune.machine.file_formats import SELECTION, Format, require_format
 from colltune.machine.files import read_file
 from colltune.mpi.installation import Installation
 
-NAMES = {"mpich": "MPICH", "openmpi": "Open MPI", "ucc": "UCC"}
-_LIBRARIES = dict.fromkeys(SELECTION, "openmpi") | {
-    Format.MPICH_TREES: "mpich",
-    Format.MPICH_NAMED: "mpich",
-    Format.UCC_CONF: "ucc",
-}
+NAMES = {"mpich": "MPICH", "openmpi": "Open MPI"}
+_LIBRARIES = dict.fromkeys(SELECTION, "openmpi") | {Format.MPICH_TREES: "mpich"}
 
 
 @dataclass(frozen=True)
 class Linted:
     """What was found in ``contents``, the files by name.
 
-    ``library``: who reads them, "mpich", "openmpi" or "ucc", in the release ``version`` ("" for UCC). ``formats``: of
-    the files. ``note``: what the reader should know of that release, "" for nothing. ``installation``: the MPI that was
-    asked, if one was.
+    ``library``: who reads them, "mpich" or "openmpi", in the release ``version``. ``formats``: of the files. ``note``:
+    what the reader should know of that release, "" for nothing. ``installation``: the MPI that was asked, if one was.
     """
 
     library: str
@@ -64,12 +57,8 @@ class Linted:
         at_fault = {name: self.contents[name] for name in dict.fromkeys(check.file for check in self.findings)}
         if self.library == "openmpi":
             return {name: _fix_rules(name, data, self.version, self.formats[name]) for name, data in at_fault.items()}
-        if self.library == "ucc":
-            raise _no_copy_of_ucc(self.contents)
         if self.installation is None:
             raise InputError("--fix puts in rules of the library itself, and none was looked for", "Lint with fix=True")
-        if named := next((name for name in at_fault if self.formats[name] is Format.MPICH_NAMED), None):
-            raise InputError(f"{named} has named trees, of which --fix makes no copy", "Correct it as the findings say")
         return _fix_trees(at_fault, self.version, self.installation)
 
 
@@ -90,10 +79,6 @@ def lint_selection(
     contents = {str(path): _read(path) for given in files for path in _files_of(given)}
     formats = {name: _format_of(name, data) for name, data in contents.items()}
     library = _library_of(formats)
-    if library == "ucc":
-        if fix:
-            raise _no_copy_of_ucc(contents)
-        return Linted(library, "", tuple(lint_ucc_files(contents)), contents, formats)
     installation = None
     if mpi_version is None or (fix and library == "mpich"):
         try:
@@ -115,10 +100,6 @@ def _tuned_version(files: Sequence[Path]) -> str | None:
     return versions.pop() if len(versions) == 1 else None
 
 
-def _no_copy_of_ucc(contents: Mapping[str, bytes]) -> InputError:
-    return InputError(f"{next(iter(contents))} is for UCC, of whose files --fix makes no copy", "Correct it by hand")
-
-
 def _files_of(given: Path) -> list[Path]:
     """``given``; of a tuning directory, the selection files in it. Raises InputError for any other directory."""
     if not given.is_dir():
@@ -137,14 +118,14 @@ def _files_of(given: Path) -> list[Path]:
 
 
 def _format_of(name: str, data: bytes) -> Format:
-    found, packed = require_format(name, data, SELECTION, "selection file", "Give one of MPICH, Open MPI or UCC")
+    found, packed = require_format(name, data, SELECTION, "selection file", "Give one of MPICH or Open MPI")
     if packed:
         raise InputError(f"{name} is gzipped, and no library reads that", f"Uncompress it: gunzip {name}")
     return found
 
 
 def _library_of(formats: Mapping[str, Format]) -> str:
-    """The library that reads the files: "mpich", "openmpi" or "ucc"."""
+    """The library that reads the files: "mpich" or "openmpi"."""
     found = {name: _LIBRARIES[of_file] for name, of_file in formats.items()}
     if not found:
         raise InputError("there is no file to lint", "Name a selection file")
@@ -162,17 +143,14 @@ def _findings(
     installation: Installation | None,
 ) -> list[Check]:
     catalogue = load(library, version)
-    if library == "mpich" and installation is not None:
-        from colltune.emit.next.mpich_named import holds_named_trees
-
-        # Its version does not tell: builds of the redesign call themselves as the release before it.
-        if holds_named_trees(installation.libmpi):
-            return lint_named_files(dict(contents), None)
+    if library == "mpich" and installation is not None and holds_named_trees(installation.libmpi):
+        raise InputError(
+            f"{installation.libmpi} reads named trees, as no release of MPICH does",
+            "Name the release that is to read the files by --mpi-version, such as 5.0.2",
+        )
     lints: dict[Format, Callable[[Mapping[str, bytes]], list[Check]]] = {
         Format.MPICH_TREES: lambda files: lint_files(files, version, catalogue),
-        Format.MPICH_NAMED: lambda files: lint_named_files(files, version),
         Format.TUNED_RULES: lambda files: lint_rules_files(files, version, catalogue),
-        Format.TUNED_JSON: lambda files: lint_rules_json(files, version, catalogue),
         Format.HAN_RULES: lambda files: lint_han_files(files, version),
     }
     of_each = ((lint, {name: contents[name] for name in contents if formats[name] is kind})

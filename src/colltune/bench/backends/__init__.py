@@ -7,7 +7,7 @@ from colltune.bench.backends.recorded import RecordedBackend
 from colltune.core.errors import InputError
 from colltune.core.extras import study
 from colltune.core.sample import Environment
-from colltune.emit.next.mpich_named import holds_named_trees
+from colltune.emit.mpich.defaults import holds_named_trees
 from colltune.mpi.installation import Installation, Library
 
 __all__ = ["Backend", "Recalled", "open_backend", "recall_backend"]
@@ -20,7 +20,7 @@ def open_backend(installation: Installation) -> Backend:
             raise InputError(
                 f"{installation.libmpi} is an MPICH that selects by named trees: it reads the control variables of "
                 "algorithms at its start alone, so two algorithms cannot be measured side by side in one job",
-                f"Tune an MPICH up to 5.0, then colltune export tuned/ --to mpich --mpiexec {installation.mpiexec}",
+                "Tune an MPICH up to 5.0",
             )
         case Library.MPICH:
             return MpichBackend.from_library(installation.libmpi, installation.version)

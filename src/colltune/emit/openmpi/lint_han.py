@@ -14,7 +14,7 @@ from colltune.emit.lint.check import Check, FindingsOfFile, in_order, shown
 from colltune.emit.openmpi.reader import COLLECTIVE_COUNT, INT, NUMBER, ReadError, c_value, wrong_counts
 from colltune.machine.file_formats import HAN_COMPONENTS
 
-_HAN = read_toml("next_formats")["han"]
+_HAN = read_toml("han_rules")
 _NAMES, LEVELS = tuple(_HAN["collectives"].split()), tuple(_HAN["levels"].split())
 ALL_RANKS = LEVELS.index("global_communicator")
 _LARGEST = (1 << 64) - 1

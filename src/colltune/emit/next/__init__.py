@@ -1,1 +1,0 @@
-"""Formats of libraries that are not released yet."""
