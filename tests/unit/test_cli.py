@@ -330,34 +330,6 @@ def test_run_looks_for_the_table_of_alltoallv_in_a_directory(tmp_path: Path) -> 
     fails_with_one_line(done, str(tmp_path / "alltoallv.rules"))
 
 
-@pytest.mark.parametrize(
-    ("former", "now"),
-    [
-        (("check", "nowhere"), "verify --results"),
-        (("drift", "nowhere"), "verify --quick"),
-        (("watch", "nowhere"), "report --watch"),
-        (("diff", "nowhere", "elsewhere"), "report A --diff B"),
-        (("gather", "--out", "/dev/null/nowhere"), "doctor --record FILE"),
-        (("features", "--machine", "nowhere"), "doctor --features"),
-        (("evaluate", "nowhere.csv"), "study evaluate"),
-        (("train", "nowhere.csv"), "study train"),
-        (("collect", "bcats"), "study collect"),
-    ],
-)
-def test_the_names_of_earlier_versions_work_and_say_the_new_ones(former: tuple[str, ...], now: str) -> None:
-    done = colltune(*former)
-    said, told = done.stderr.splitlines()
-    assert said == f"colltune: `{former[0]}` is now `colltune {now}`"
-    # The line of the command itself, about what it was given: not one about an option or a command that is not known.
-    assert "nowhere" in told or "bcats" in told
-    assert done.returncode == 2
-
-
-@pytest.mark.parametrize(("former", "command"), [("diff", "report"), ("gather", "doctor"), ("check", "verify")])
-def test_the_help_of_a_former_name_is_that_of_the_present_command(former: str, command: str) -> None:
-    assert colltune(former, "--help").stdout == colltune(command, "--help").stdout
-
-
 def test_the_help_fits_a_terminal_of_24_lines_and_80_columns() -> None:
     lines = colltune("--help").stdout.splitlines()
     assert len(lines) <= 24

@@ -107,9 +107,8 @@ def program(path: Path, says: Path) -> Path:
         ["run", "--profile", "TUNED", "--", "true"],
         ["env", "TUNED"],
         ["verify", "TUNED"],
-        # Former names of two ways of verify.
-        pytest.param(["check", "TUNED"], marks=pytest.mark.slow),
-        pytest.param(["drift", "TUNED"], marks=pytest.mark.slow),
+        pytest.param(["verify", "--results", "TUNED"], marks=pytest.mark.slow),
+        pytest.param(["verify", "--quick", "TUNED"], marks=pytest.mark.slow),
         ["explain", "TUNED", "bcast"],
         ["export", "TUNED", "--to", "mpich", "--out", "OUT"],
         ["lint", "TUNED"],

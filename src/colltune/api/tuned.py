@@ -231,7 +231,7 @@ class Tuned:
         return drift(self.directory, machine_options(machine), budget_s=parse_duration(budget), seed=seed)
 
     def diff(self, other: Tuned | PathLike) -> TuningDifference:
-        """Where another tuning decides differently, as `colltune diff` does."""
+        """Where another tuning decides differently, as `colltune report --diff` does."""
         from colltune.session.diff import diff
 
         return diff(self.directory, other.directory if isinstance(other, Tuned) else Path(other))

@@ -1,8 +1,7 @@
 """All commands in one application. A command's module is imported when its name is asked for: most runs need one."""
 
 from collections import UserDict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -16,8 +15,6 @@ from colltune.core.version import __version__
 
 _ABOUT_STUDY = "For people who study how tuning works, and for clusters that are not at hand."
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
-
-
 # By what a reader wants to do, in the order of the help. Each summary fits a line of 80 columns.
 _SECTIONS = {
     "What everybody needs": {
@@ -47,51 +44,14 @@ _SECTIONS = {
 _ENTRIES = {name: entry for section in _SECTIONS.values() for name, entry in section.items()}
 
 
-@dataclass(frozen=True)
-class _Former:
-    """A command of earlier versions: ``now`` in words, and its arguments as the new command takes them."""
-
-    now: str
-    arguments: Callable[[list[str]], list[str]]
-
-
-def _prefixed(*words: str) -> _Former:
-    return _Former(" ".join(words), lambda given: [*words, *given])
-
-
-def _diff(given: list[str]) -> list[str]:
-    """``diff A B`` -> ``report A --diff B``."""
-    return ["report", "--help"] if "--help" in given else ["report", *given[:1], "--diff", *given[1:]]
-
-
-def _gather(given: list[str]) -> list[str]:
-    """``gather [--out FILE]`` -> ``doctor --record FILE``."""
-    if "--help" in given:
-        return ["doctor", "--help"]
-    named = [word.removeprefix("--out=") for word in given if word != "--out"]
-    return ["doctor", "--record", *(named or ["machine.tar.gz"])]
-
-
-# They go on working in this version, and say what they are called now.
-_FORMER = {
-    "check": _prefixed("verify", "--results"),
-    "drift": _prefixed("verify", "--quick"),
-    "watch": _prefixed("report", "--watch"),
-    "diff": _Former("report A --diff B", _diff),
-    "features": _prefixed("doctor", "--features"),
-    "gather": _Former("doctor --record FILE", _gather),
-    **{name: _prefixed("study", name) for name in ("collect", "evaluate", "train")},
-}
-
-
 class _Commands(UserDict[str, Any]):
     """Commands by name; one is made when it is looked up."""
 
     def __getitem__(self, name: str) -> Any:
-        found = self.data[name]
-        if isinstance(found, CommandEntry):
-            found = self.data[name] = _made(name, found)
-        return found
+        command = self.data[name]
+        if isinstance(command, CommandEntry):
+            command = self.data[name] = _made(name, command)
+        return command
 
 
 def _made(name: str, entry: CommandEntry) -> Any:
@@ -141,12 +101,6 @@ class _Main(_Group):
         self.format_commands(ctx, formatter)
         formatter.write("\n`colltune COMMAND --help` lists its options; --version, --install-completion\n")
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args and (former := _FORMER.get(args[0])):
-            typer.echo(f"colltune: `{args[0]}` is now `colltune {former.now}`", err=True)
-            args = former.arguments(args[1:])
-        return super().resolve_command(ctx, args)
-
 
 app = typer.Typer(
     cls=_Main,
@@ -157,8 +111,8 @@ app = typer.Typer(
 )
 
 
-def _say_version(wanted: bool) -> None:
-    if wanted:
+def _say_version(asked_for: bool) -> None:
+    if asked_for:
         typer.echo(f"colltune {__version__}")
         raise typer.Exit
 

@@ -1,4 +1,4 @@
-"""Where two tunings decide differently. What `colltune diff` does."""
+"""Where two tunings decide differently. What `colltune report --diff` does."""
 
 from pathlib import Path
 
