@@ -110,8 +110,7 @@ def test_a_release_that_hurts_is_taken_back_and_does_not_come_again(
     assert not job_ends_well(under_bad)
     assert job_ends_well(began_under_good)  # a job keeps what it has loaded
 
-    # 1. What changed, and back: one rename, and nobody's job has to be touched.
-    assert "allgather" in colltune("site", "diff", good, hurts, code=1).stdout
+    # 1. Back: one rename, and nobody's job has to be touched.
     began_s = time.monotonic()
     assert f"{good} is active again" in colltune("site", "rollback").stdout
     assert time.monotonic() - began_s < 60.0

@@ -1,4 +1,4 @@
-"""A real program under the release of its site: what its job measured decides about the candidate."""
+"""A real program under the release of its site: what its job measured is added to the store."""
 
 import os
 import time
@@ -17,7 +17,6 @@ from colltune.core.scenario import Scenario
 from colltune.core.summary import Summary
 from colltune.mpi.installation import Installation
 from colltune.session.site.state import status
-from colltune.site.canary import Canary, is_drawn
 from colltune.site.entry import Entry, Provenance
 from colltune.site.release import activate, active, publish
 from colltune.site.store import SiteStore
@@ -26,7 +25,7 @@ from colltune.store.tuning import MANIFEST, load_tuning, save_tuning
 pytestmark = pytest.mark.mpi
 
 
-def test_jobs_of_a_candidate_report_and_it_is_promoted(
+def test_jobs_get_the_active_release_and_report_what_they_measured(
     mpi: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = loop_in(mpi, tmp_path)
@@ -50,44 +49,33 @@ def test_jobs_of_a_candidate_report_and_it_is_promoted(
         return publish(store, "root", "1", lambda _tuning: []).name
 
     activate(store, released(1))
-    before, candidate = active(store), released(2)
+    before, later = active(store), released(2)
     monkeypatch.setenv("COLLTUNE_STORE", str(store.directory))
-    assert "50%" in colltune("site", "canary", candidate, "--share", "50%").stdout
-    drawn = [str(job) for job in range(50) if is_drawn(str(job), Canary(candidate, 50, 0.0))][:3]
-    other = next(
-        str(job) for job in range(50) if str(job) not in drawn and not is_drawn(str(job), Canary(candidate, 50, 0.0))
-    )
     slow = {**ON_EITHER, "LD_PRELOAD": f"{made.mpi.preload}:{made.spy}", "CT_SLOW": "default", "CT_SLOW_US": "1000"}
     mpiexec = mpi.mpiexec
     program = [str(mpiexec), "-n", "2", str(made.program), "2000", "64", "0"]
     monkeypatch.setenv("PATH", f"{mpiexec.parent}:{os.environ['PATH']}")
     monkeypatch.chdir(tmp_path)
-    for number, job in enumerate([*drawn, other]):
+    for name in (before, later):
+        colltune("site", "activate", name)
         with monkeypatch.context() as context:
-            for name, value in {**slow, "PBS_JOBID": job}.items():
-                context.setenv(name, value)
+            for variable, value in slow.items():
+                context.setenv(variable, value)
             done = colltune("site", "run", "--measure", "--share", "50%", "--", *program)
         assert done.stdout.splitlines()[0] == "done"
         assert "this run took" in done.stderr
-        name = candidate if job in drawn else active(store)
         assert list((tmp_path / "colltune-release" / name).glob("*/history/*/application-run.json"))
-        if number == 1:
-            refused = colltune("site", "promote", code=2)
-            assert "2 jobs have reported" in refused.stderr
-    assert "3 have reported" in colltune("site", "canary").stdout
-    assert colltune("site", "promote").stdout.strip() == f"{candidate} is active"
-    assert active(store) == candidate
     with monkeypatch.context() as context:  # and without a release
         for name, value in slow.items():
             context.setenv(name, value)
         done = colltune("run", "--measure=50%", str(tuned), "--", *program)
         # As in a job that has loaded the module of the release, to which nobody may write.
-        (placed,) = (store.outbox / "releases" / candidate).glob("tunings/*/*")
+        (placed,) = (store.outbox / "releases" / later).glob("tunings/*/*")
         loaded = colltune("run", "--measure=50%", str(placed), "--", *program)
-    assert f"what is measured is kept in colltune-release/{candidate}/{placed.name}" in loaded.stderr
+    assert f"what is measured is kept in colltune-release/{later}/{placed.name}" in loaded.stderr
     assert not (placed / "history").exists()
     assert f"what this run measured is in the store {store.directory}" in done.stderr
     ((mine, *of_releases),) = [machine.saved for machine in status(store).machines]
     assert (mine.release, mine.runs + mine.too_short) == ("", 1)
     runs = {one.release: one.runs + one.too_short for one in of_releases}
-    assert runs == {candidate: 4, before: 1}  # each once
+    assert runs == {later: 2, before: 1}  # each once

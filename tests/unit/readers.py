@@ -59,7 +59,6 @@ from colltune.profile.profile_files import load_profile, save_profile
 from colltune.prove.in_run.matched_calls import read_effect
 from colltune.schedule.topology_files import parse_plain, parse_scheme, parse_slurm_conf, parse_slurm_yaml
 from colltune.session.compare import _compare_outputs
-from colltune.site.canary import current
 from colltune.site.entry import BadEntryError, LaterEntryError, name_of, pack, unpack
 from colltune.site.index import open_index
 from colltune.site.knowledge import tuning_in
@@ -318,14 +317,6 @@ def site_reason(data: bytes) -> None:
         (store.quarantine / "x.jsonl.gz").touch()
         (store.quarantine / "x.reason").write_bytes(data)
         list(store.quarantined())
-
-
-@reader("site.canary", of_json, texts('{"release": "2026-01-01-abcdef01", "share": 10, "since_s": 1.7e9}'))
-def site_canary(data: bytes) -> None:
-    with folder() as place:
-        store = SiteStore.made(place / "s")
-        (store.outbox / "canary.json").write_bytes(data)
-        current(store)
 
 
 @reader("site.release", of_json, texts('[{"release": "a"}, {"release": "b"}]'))

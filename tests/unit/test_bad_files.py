@@ -16,13 +16,12 @@ from test_site_store import HERE, KEY, entry
 
 from colltune.core.errors import InputError
 from colltune.machine.files import parse_json, read_file
-from colltune.session.site.page import write_site_page
 from colltune.session.site.state import status
 from colltune.site import entry as limits
 from colltune.site.entry import BadEntryError, name_of, pack, unpack
 from colltune.site.identity import Identity
 from colltune.site.index import open_index
-from colltune.site.release import expire, publish
+from colltune.site.release import publish
 from colltune.site.store import INBOX, SiteStore
 from colltune.store.records import Note, encode
 from colltune.store.tuning import MANIFEST, load_tuning
@@ -116,13 +115,12 @@ def test_docs_state_the_limits_of_an_entry() -> None:
 
 
 @pytest.mark.parametrize("library", ["nosuchmpi", "../../etc/passwd", "mpich\x00", "mpich 99"])
-def test_an_mpi_without_a_catalogue_costs_its_entry_alone(store: SiteStore, library: str, tmp_path: Path) -> None:
+def test_an_mpi_without_a_catalogue_costs_its_entry_alone(store: SiteStore, library: str) -> None:
     here = replace(HERE, mpi=library)
     forged = replace(entry(3), environment=here)
     store.add(forged)
     store.add(entry(1))
     assert len(status(store).machines) == 2
-    write_site_page(store, tmp_path / "page.html")
 
 
 def manifest_naming(name: str) -> bytes:
@@ -193,8 +191,7 @@ def test_a_reason_is_no_way_to_read_a_private_file(store: SiteStore, tmp_path: P
     os.mkfifo(store.quarantine / f"{KEY}-{'22' * 32}.reason")
     (store.quarantine / f"{KEY}-{'33' * 32}.reason").write_bytes(b"\xff\xfe")
     assert {reason for _, reason in store.quarantined()} == {"its reason cannot be read"}
-    page = write_site_page(store, tmp_path / "page.html")
-    assert "PRIVATE KEY" not in page.read_text()
+    assert b"PRIVATE KEY" not in printed_status(store)
 
 
 def test_a_reason_is_printed_without_its_escape_sequences(store: SiteStore) -> None:
@@ -223,25 +220,6 @@ def test_names_that_are_no_text_are_no_entries(store: SiteStore, name: bytes) ->
     assert store.names() == {KEY: {good}}
     assert [one.name for one in open_index(store, KEY).entries] == [good]
     printed_status(store)
-
-
-def test_links_with_an_old_date_do_not_stop_expire(store: SiteStore, tmp_path: Path) -> None:
-    there = tmp_path / "of somebody"
-    there.mkdir()
-    (there / "kept").touch()
-    old = [store.directory / INBOX / ".x.new", store.quarantine / f"{KEY}-{'11' * 32}.reason",
-           store.quarantine / f"{KEY}-{'11' * 32}.jsonl.gz", store.outbox / "releases" / ".y.new"]  # fmt: skip
-    (store.outbox / "releases").mkdir(exist_ok=True)
-    for path in old:
-        path.symlink_to(there)
-        os.utime(path, (1e9, 1e9), follow_symlinks=False)
-    broken = store.quarantine / f"{KEY}-{'22' * 32}.reason"
-    broken.symlink_to(tmp_path / "nowhere")
-    os.utime(broken, (1e9, 1e9), follow_symlinks=False)
-    found = expire(store, 86400.0)
-    assert not found.kept
-    assert not any(path.is_symlink() for path in (*old, broken))
-    assert (there / "kept").exists()
 
 
 def test_thousands_of_empty_files_cost_seconds_and_eleven_lines(store: SiteStore) -> None:

@@ -1,4 +1,4 @@
-"""Modules of a release in Lmod and in Tcl: the tuning of the job's shape, of the release that `site run` would give."""
+"""Modules of a release in Lmod and in Tcl: the tuning of the job's shape, of the active release."""
 
 import json
 import os
@@ -11,8 +11,7 @@ from test_site_release import FILES, NOW, lint, store_of_two, tuned
 from test_site_store import HERE, NOW_S, entry
 
 from colltune.core.choice import Choice
-from colltune.site.canary import Canary, begin, is_drawn, stop
-from colltune.site.release import Release, activate, publish
+from colltune.site.release import activate, publish
 from colltune.site.store import SiteStore
 from commands import run_to_end
 
@@ -100,7 +99,7 @@ def test_the_help_says_how_to_see_who_signed_it(store: SiteStore, command: str, 
     release = publish(store, "root", "1", lint, NOW)
     activate(store, release.name)
     (module,) = [one for one in (release.place / "modules" / kind).rglob("*") if one.is_file()]
-    assert f"colltune site verify {release.name} --store {store.directory.resolve()} --signers" in module.read_text()
+    assert str(release.place.resolve()) in module.read_text()
     assert "ssh-keygen -Y verify" in module.read_text()
 
 
@@ -129,98 +128,20 @@ def test_module_files_say_nothing_that_a_shell_of_modules_would_run(store: SiteS
     assert json.loads((release.place / "manifest.json").read_text())["by"] == "root"
 
 
-@pytest.fixture
-def tried(store: SiteStore, tmp_path: Path) -> tuple[Release, Release, Canary]:
-    """The active release, and another that goes to half of the jobs."""
-    before = publish(store, "root", "1", lint, NOW)
-    activate(store, before.name)
-    later = replace(entry(2).provenance, began_s=NOW_S + 9.0)
-    store.add(replace(tuned(tmp_path, 2, choice=Choice("ring")), provenance=later))
-    after = publish(store, "root", "1", lint, NOW + 1.0)
-    return before, after, begin(store, after.name, 50)
-
-
-def jobs(canary: Canary, drawn: bool) -> list[str]:
-    """Some that get the candidate, or not; with what schedulers and users write into the number of a job."""
-    names = [*map(str, range(4711, 4731)), "17.head[3]", "\u01922oLk Tb", "it's $HOME `x`"]
-    return [name for name in names if is_drawn(name, canary) == drawn]
-
-
-@pytest.mark.parametrize(("command", "kind"), KINDS)
-@pytest.mark.parametrize("drawn", [True, False])
-def test_the_module_gives_the_candidate_to_the_jobs_that_get_it_by_site_run(
-    store: SiteStore, tried: tuple[Release, Release, Canary], command: str, kind: str, drawn: bool
-) -> None:
-    release = tried[drawn].place.resolve()
-    some = jobs(tried[2], drawn)
-    for job in [*some[:4], *some[-2:]]:
-        found = load_module(store, command, kind, {"SLURM_JOB_ID": job})
-        assert (job, found["COLLTUNE_RELEASE"]) == (job, str(release))
-        assert Path(found[NAME]).is_relative_to(release)
-
-
-@pytest.mark.parametrize(("command", "kind"), KINDS)
-def test_outside_of_a_job_and_without_a_candidate_the_module_loads_the_active_release(
-    store: SiteStore, tried: tuple[Release, Release, Canary], command: str, kind: str
-) -> None:
-    before, _, canary = tried
-    assert load_module(store, command, kind, {})["COLLTUNE_RELEASE"] == str(before.place.resolve())
-    job = {"SLURM_JOB_ID": jobs(canary, drawn=True)[0]}
-    stop(store)
-    assert load_module(store, command, kind, job)["COLLTUNE_RELEASE"] == str(before.place.resolve())
-
-
-@pytest.mark.parametrize(("command", "kind"), KINDS)
-@pytest.mark.parametrize("broken", ["canary", "half", "gone", "shapes", "sha256sum", "library", "unreadable"])
-def test_whatever_is_wrong_with_a_candidate_leaves_the_job_with_the_active_release(
-    store: SiteStore,
-    tmp_path: Path,
-    tried: tuple[Release, Release, Canary],
-    command: str,
-    kind: str,
-    broken: str,
-) -> None:
-    before, after, canary = tried
-    job = {"SLURM_JOB_ID": jobs(canary, drawn=True)[0]}
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    shapes = after.place / "modules/shapes/mpich-5.0.2"
-    if broken == "canary":
-        (store.outbox / "canary.json").write_text("not JSON")
-    elif broken == "half":
-        (store.outbox / "canary.json").write_text(json.dumps({"release": after.name}))
-    elif broken == "gone":
-        shutil.rmtree(after.place)
-    elif broken == "unreadable":
-        shapes.unlink()
-        shapes.mkdir()
-    elif broken == "shapes":
-        shapes.chmod(0o644)
-        shapes.write_text("set X Y\ntuning two 2 x\n")
-    elif broken == "sha256sum":
-        (programs / "sha256sum").write_text("#!/bin/sh\nexit 1\n")
-        (programs / "sha256sum").chmod(0o755)
-    else:  # tuned for the library that was there before
-        (tmp_path / "libmpi.so").write_bytes(b"upgraded")
-        (before.place / "modules/shapes/mpich-5.0.2").chmod(0o644)
-        text = (before.place / "modules/shapes/mpich-5.0.2").read_text()
-        (before.place / "modules/shapes/mpich-5.0.2").write_text(text.replace(str(tmp_path / "libmpi.so"), "/gone"))
-    found = load_module(store, command, kind, job, path=str(programs))
-    assert found["COLLTUNE_RELEASE"] == str(before.place.resolve())
-    assert Path(found[NAME]).is_relative_to(before.place.resolve())
-
-
 @pytest.mark.parametrize(("command", "kind"), KINDS)
 def test_what_was_loaded_is_unloaded_whatever_is_active_by_then(
-    store: SiteStore, tried: tuple[Release, Release, Canary], command: str, kind: str
+    store: SiteStore, tmp_path: Path, command: str, kind: str
 ) -> None:
-    """The candidate of this job sets a variable of which the active release does not know."""
-    shapes = tried[1].place / "modules/shapes/mpich-5.0.2"
+    """The release that the job has loaded sets a variable of which the later one does not know."""
+    first = publish(store, "root", "1", lint, NOW)
+    activate(store, first.name)
+    shapes = first.place / "modules/shapes/mpich-5.0.2"
     shapes.chmod(0o644)
     shapes.write_text(shapes.read_text() + "set MPIR_CVAR_NEW_FILE {directory}/new.json\n")
-    job = {"SLURM_JOB_ID": jobs(tried[2], drawn=True)[0]}
-    found = load_module(store, command, kind, job)
+    found = load_module(store, command, kind, {})
     assert found["MPIR_CVAR_NEW_FILE"].endswith("4x2/new.json")
-    stop(store)
+    later = replace(entry(2).provenance, began_s=NOW_S + 9.0)
+    store.add(replace(tuned(tmp_path, 2, choice=Choice("ring")), provenance=later))
+    activate(store, publish(store, "root", "1", lint, NOW + 1.0).name)
     left = load_module(store, command, kind, found, verb="unload")
     assert not {NAME, "MPIR_CVAR_NEW_FILE", "COLLTUNE_RELEASE", "COLLTUNE_TUNED"} & left.keys()

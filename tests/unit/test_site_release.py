@@ -20,7 +20,7 @@ from colltune.core.summary import Summary
 from colltune.site.entry import Entry
 from colltune.site.identity import Identity
 from colltune.site.knowledge import STALE_S
-from colltune.site.release import activate, active, expire, publish, read_release, releases, rollback
+from colltune.site.release import activate, active, publish, read_release, releases, rollback
 from colltune.site.store import SiteStore
 from colltune.store.tuning import MANIFEST, Provisional, Tuning, save_tuning
 
@@ -179,45 +179,6 @@ def test_readers_see_a_whole_release_at_each_moment(store: SiteStore) -> None:
     assert seen == set(names)
 
 
-def test_expiry_removes_what_is_old_but_no_last_word_and_no_release_in_use(store: SiteStore, tmp_path: Path) -> None:
-    old = replace(entry(9, samples=4), confirms="")
-    name = store.add(old)
-    names = [publish(store, "root", "1", lint, NOW + day).name for day in range(3)]
-    for one in names[:2]:
-        activate(store, one)
-    for one in releases(store):
-        os.utime(store.outbox / "releases" / one, (NOW, NOW))
-    left = store.outbox / "releases" / ".abcd.new"
-    left.mkdir()
-    os.utime(left, (0, 0))
-    found = expire(store, 1e6, NOW + 3e6)
-    assert (found.entries, found.releases, found.leftovers) == (1, 1, 1)
-    assert name not in store.names()[KEY]
-    assert len(store.names()[KEY]) == 2
-    assert sorted(releases(store)) == sorted(names[:2])
-
-
-def test_the_quarantine_does_not_grow_for_ever(store: SiteStore) -> None:
-    names = ["00" * 32, "11" * 32]
-    for name in names:
-        store.place(KEY, name).write_bytes(b"nonsense")
-        assert store.set_aside(KEY, name, "it is nonsense")
-    os.utime(store.quarantine / f"{KEY}-{names[0]}.reason", (NOW, NOW))
-    assert expire(store, 1e6, NOW + 3e6).entries == 1
-    assert [name for name, _ in store.quarantined()] == [f"{KEY}-{names[1]}"]
-    assert len(list(store.quarantine.iterdir())) == 2
-
-
-def test_a_release_that_jobs_loaded_until_yesterday_does_not_expire(store: SiteStore) -> None:
-    names = [publish(store, "root", "1", lint, NOW + day).name for day in range(3)]
-    for one in names:
-        os.utime(store.outbox / "releases" / one, (NOW, NOW))
-    for one in names:
-        activate(store, one)  # now, so that the first one was active until now
-    expire(store, 1e6, NOW + 3e6)
-    assert sorted(releases(store)) == sorted(names)
-
-
 def test_a_strict_umask_hides_no_release_from_the_users(store: SiteStore) -> None:
     before = os.umask(0o077)
     try:
@@ -229,21 +190,9 @@ def test_a_strict_umask_hides_no_release_from_the_users(store: SiteStore) -> Non
         assert place.stat().st_mode & 0o005 == 0o005
 
 
-def test_who_may_not_remove_the_entries_of_others_is_told_so(store: SiteStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    def forbidden(path: Path, **_named: object) -> None:
-        raise PermissionError(1, "Operation not permitted", str(path))
-
-    store.add(entry(9, samples=4))
-    monkeypatch.setattr(Path, "unlink", forbidden)
-    found = expire(store, 1e6, NOW + 3e6)
-    assert found.entries == 0
-    assert all("Operation not permitted" in why for why in found.kept)
-    assert found.kept
-
-
 def test_the_commands_of_an_administrator(store: SiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLLTUNE_STORE", str(store.directory))
-    monkeypatch.setattr("colltune.session.site.state.faults_in", lint)
+    monkeypatch.setattr("colltune.session.site.publish.faults_in", lint)
     monkeypatch.setattr("time.time", lambda: NOW)
 
     def said(*arguments: str, code: int = 0) -> str:
@@ -255,13 +204,6 @@ def test_the_commands_of_an_administrator(store: SiteStore, tmp_path: Path, monk
     assert "mpich 5.0.2 (abababab), single, a CPU, 2 cores, ethernet: 2 entries of 1 users" in shown
     assert "2 x 2: 1 jobs; measured bcast 5 of" in shown
     assert "releases: none; active: none" in shown
-    said("status", "--prom", str(tmp_path / "colltune.prom"))
-    written = (tmp_path / "colltune.prom").read_text()
-    at = f'mpi="mpich 5.0.2",thread_level="single",identity="{KEY}",nodes="4",ppn="2"'
-    assert f"colltune_site_tuned_timestamp_seconds{{{at}}} 1700000000\n" in written
-    assert f'colltune_site_pairs_measured{{{at},collective="bcast"}} 5\n' in written
-    lines = [line for line in written.splitlines() if not line.startswith("#")]
-    assert written.count("# TYPE") == len({line.split("{")[0].split(" ")[0] for line in lines})
     first = said("publish").split("published ")[1].split(".")[0]
     assert first in said("activate", first)
     store.add(tuned(tmp_path, 4, choice=Choice("ring")))
@@ -270,8 +212,6 @@ def test_the_commands_of_an_administrator(store: SiteStore, tmp_path: Path, monk
     )
     monkeypatch.setattr("time.time", lambda: NOW + 1)
     second = said("publish").split("published ")[1].split(".")[0]
-    assert "4x2 decides differently in bcast" in said("diff", first, second, code=1)
     said("activate", second)
     assert f"active: {second}" in said("status")
     assert f"{first} is active again" in said("rollback")
-    assert "removed 0 entries" in said("expire", "--older", "9999")

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from colltune.cli.options import Mpiexec
-
 if TYPE_CHECKING:
-    from colltune.session.site.state import SavedBy, ShapeCoverage, SiteMachine, StoreStatus
+    from colltune.session.site.state import SavedBy, ShapeCoverage, SiteMachine
     from colltune.site.store import SiteStore
 
 site = typer.Typer(
@@ -45,16 +43,11 @@ def status(
         Path | None, typer.Argument(help="The store, as --store names it.", show_default=False)
     ] = None,
     store: Store = None,
-    prom: Annotated[
-        Path | None, typer.Option(help="Write it for node_exporter's textfile collector too: DIRECTORY/colltune.prom.")
-    ] = None,
 ) -> None:
     """Say what is known by shape of job and collective, how old it is, and what the next job would measure."""
     from colltune.session.site.state import status as find_status
 
     found = find_status(_opened(directory or store))
-    if prom is not None:
-        _write_metrics(prom, found)
     if not found.machines:
         typer.echo("No job has added anything yet.")
     for machine in found.machines:
@@ -63,15 +56,6 @@ def status(
         typer.echo(f"in quarantine: {name[:29]}: {reason}")
     published = ", ".join(found.releases) or "none"
     typer.echo(f"releases: {published}; active: {found.active or 'none'}")
-
-
-def _write_metrics(path: Path, found: StoreStatus) -> None:
-    from colltune.core.errors import on_os_error
-    from colltune.machine.files import write_atomically
-    from colltune.session.site.metrics import metrics
-
-    with on_os_error(f"cannot write {path}", "Give another file by --prom"):
-        write_atomically(path, metrics(found).encode(), mode=0o644)
 
 
 def _show_machine(machine: SiteMachine) -> None:
@@ -144,7 +128,8 @@ def publish(
 
     A tuning goes in if you, a user whom you trust, or two users have said it. In a job its rules are measured anew.
     """
-    from colltune.session.site.state import described, publish_here, user_number
+    from colltune.session.site.publish import described, publish_here
+    from colltune.session.site.state import user_number
     from colltune.site.signing import sign as sign_release
 
     release = publish_here(_opened(store), [user_number(one) for one in trust or ()], typer.echo)
@@ -155,20 +140,6 @@ def publish(
     if sign is not None:
         sign_release(release.place, sign)
     typer.echo(f"published {release.name}. Compare it, then: colltune site activate {release.name}")
-
-
-@site.command()
-def verify(
-    release: Name,
-    signers: Annotated[Path, typer.Option(help="Allowed signers, as ssh-keygen reads them.", show_default=False)],
-    store: Store = None,
-) -> None:
-    """Say who signed a release, and that no file of it has changed. Exit code 2 where nobody in SIGNERS has."""
-    from colltune.site.release import RELEASES
-    from colltune.site.signing import verified
-
-    place = _opened(store).outbox / RELEASES / release
-    typer.echo(f"{release} was signed by {verified(place, signers)}, and is as it was published")
 
 
 @site.command()
@@ -198,74 +169,6 @@ def rollback(store: Store = None) -> None:
     typer.echo(f"{go_back(_opened(store)).name} is active again")
 
 
-@site.command()
-def diff(release: Name, other: Name, store: Store = None) -> None:
-    """Say where two releases differ. Exit code 0: nowhere, 1: somewhere."""
-    from colltune.session.site.state import diff_releases
-
-    found = diff_releases(_opened(store), release, other)
-    for text in found or ["The same decisions."]:
-        typer.echo(text)
-    raise typer.Exit(1 if found else 0)
-
-
-@site.command()
-def expire(
-    older: Annotated[int, typer.Option(min=1, help="Remove what is older than so many days.")] = 365,
-    store: Store = None,
-) -> None:
-    """Remove entries and releases that are old; each shape's last tuning and the releases in use stay."""
-    from colltune.site.release import expire as remove
-
-    found = remove(_opened(store), older * 86400.0)
-    typer.echo(f"removed {found.entries} entries, {found.releases} releases, {found.leftovers} leftovers of writers")
-    for why in found.kept:
-        typer.echo(f"not removed: {why}")
-    raise typer.Exit(1 if found.kept else 0)
-
-
-@site.command()
-def canary(
-    release: Annotated[str | None, typer.Argument(help="A release, by its name.", show_default=False)] = None,
-    share: Annotated[str, typer.Option(help="Of the jobs: 1% to 99%.")] = "10%",
-    end: Annotated[bool, typer.Option("--stop", help="No further job gets the candidate.")] = False,
-    store: Store = None,
-) -> None:
-    """Give a release to a share of the jobs first, by the module and `site run`, or say how it does there."""
-    from colltune.core.errors import InputError
-    from colltune.session.site.canary import outlook
-    from colltune.site.canary import begin, stop
-
-    found = _opened(store)
-    if end:
-        stop(found)
-        typer.echo("no further job gets a candidate")
-        return
-    if release is not None:
-        number = share.strip().removesuffix("%")
-        if not number.isdecimal():
-            raise InputError(f"the share {share!r} is no whole percentage", "Write for example --share 10%")
-        begun = begin(found, release, int(number))
-        typer.echo(f"{begun.release} goes to {begun.share}% of the jobs, by the module and by colltune site run")
-        return
-    said = outlook(found)
-    typer.echo(f"{said.canary.release}: {said.canary.share}% of the jobs; {said.jobs} have reported measurements")
-    for why in said.obstacles or ["its evidence is enough: colltune site promote"]:
-        typer.echo(f"  {why}")
-
-
-@site.command()
-def promote(trust: Trust = None, store: Store = None) -> None:
-    """Make the candidate the active release, if what jobs measured in it is enough; else say why not.
-
-    Each job of yours, and of users whom you trust, counts; all jobs of any other user count as one.
-    """
-    from colltune.session.site.canary import promote as make_active
-    from colltune.session.site.state import user_number
-
-    typer.echo(f"{make_active(_opened(store), [user_number(one) for one in trust or ()]).name} is active")
-
-
 @site.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def run(
     context: typer.Context,
@@ -276,13 +179,13 @@ def run(
     out: Annotated[Path, typer.Option(help="Where the tuning of the release is copied to.")] = Path("colltune-release"),
     store: Store = None,
 ) -> None:
-    """Run a command with the release that this job gets: colltune site run -- mpiexec -n 4 ./app."""
+    """Run a command with the active release: colltune site run -- mpiexec -n 4 ./app."""
     import os
     import sys
 
     from colltune.cli.run import replace_by
     from colltune.core.errors import InputError
-    from colltune.session.site.canary import given_here
+    from colltune.session.site.runs import given_here
     from colltune.site.release import LOADED
 
     if not context.args:
@@ -296,37 +199,3 @@ def run(
     command = [sys.executable, "-P", "-m", "colltune", "run", *options, str(given.tuning), "--", *context.args]
     environment = {**os.environ, LOADED: str(given.release.place.resolve())}
     replace_by(context.args, (command, environment))
-
-
-@site.command()
-def report(out: Annotated[Path, typer.Option(help="File to write.")] = Path("site.html"), store: Store = None) -> None:
-    """Write a page for the administrator: coverage, age, releases, the candidate, slow nodes, what is in quarantine."""
-    from colltune.session.site.page import write_site_page
-
-    typer.echo(f"wrote {write_site_page(_opened(store), out)}")
-
-
-@site.command()
-def propose(
-    tuned: Annotated[list[Path], typer.Argument(help="Directories that `colltune tune` wrote.", show_default=False)],
-    to: Annotated[str, typer.Option("--to", help="mpich or openmpi.", show_default=False)],
-    out: Annotated[Path, typer.Option(help="Directory for the files.")] = Path("proposal"),
-    mpiexec: Mpiexec = None,
-) -> None:
-    """Propose a faster default to an MPI's maintainers: its file, the evidence and a page, without names of yours.
-
-    Of several tunings, calls are changed that one has proven and no other that looked at them stands against.
-    """
-    from colltune.core.errors import on_os_error
-    from colltune.core.units import format_count
-    from colltune.session.site.propose import propose as find_proposal
-    from colltune.store.tuning import write_files
-
-    found = find_proposal(tuned, to, mpiexec)
-    with on_os_error(f"cannot write to {out}", "Give another directory by --out"):
-        write_files(out, found.files)
-    for name in found.files:
-        typer.echo(str(out / name))
-    left = f"{len(found.vetoed)} left out since another tuning stands against it"
-    changed = format_count(len(found.choices), "call")
-    typer.echo(f"{changed} changed, {left}, {len(found.unsaid)} since no file can say it")

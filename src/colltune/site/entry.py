@@ -1,9 +1,8 @@
 """An entry: what one job adds to the store, as compressed lines of a journal. Its name is the checksum of its bytes.
 
 The lines are a header with the environment, a note ``entry`` with the provenance, the samples, a note ``compared``
-followed by the samples of comparisons with the default in fresh launches, a note ``file`` for each file of the
-tuning that the job handed over, and a note ``run`` for each file of a measured run of an application. Each line has
-a checksum of its own; `zcat` shows it.
+followed by the samples of comparisons with the default in fresh launches, and a note ``file`` for each file of the
+tuning that the job handed over. Each line has a checksum of its own; `zcat` shows it.
 """
 
 import base64
@@ -86,8 +85,8 @@ class Entry:
     ``files``: the tuning that was handed over by their path in its directory; none where the job
     handed over none of its own. ``confirms``: the entry whose tuning it handed over instead, since it still holds.
     ``changed``: collectives of which it found that what was known before does not hold any more.
-    ``run``: the files of a run of an application that was measured under the ``release``, "" for none; ``saved``: what
-    they come to, None where there is no run. ``uid``: of whoever added it: the owner of its file, once it was read.
+    ``saved``: what a run of an application under the ``release`` ("" for none) saved, None where there is no run.
+    ``uid``: of whoever added it: the owner of its file, once it was read.
     """
 
     environment: Environment
@@ -99,7 +98,6 @@ class Entry:
     colltune: str = __version__
     changed: tuple[str, ...] = ()
     release: str = ""
-    run: Mapping[str, bytes] = field(default_factory=dict)
     saved: Saved | None = None
     uid: int | None = field(default=None, compare=False)
 
@@ -163,9 +161,8 @@ def _records(entry: Entry) -> Iterator[Record]:
     yield from entry.samples
     yield Note("compared")
     yield from entry.compared
-    for kind, files in (("file", entry.files), ("run", entry.run)):
-        for name, data in sorted(files.items()):
-            yield Note(kind, {"name": name, "base64": base64.b64encode(data).decode("ascii")})
+    for name, data in sorted(entry.files.items()):
+        yield Note("file", {"name": name, "base64": base64.b64encode(data).decode("ascii")})
 
 
 class _Facts(msgspec.Struct):
@@ -192,16 +189,16 @@ def _assembled(records: Sequence[Record], name: str) -> Entry:
         raise LaterEntryError(f"{name} was written by colltune {header.colltune_version}, and this is {__version__}")
     facts = msgspec.convert(begin.facts, _Facts)
     samples: tuple[list[Sample], list[Sample]] = ([], [])
-    files: dict[str, dict[str, bytes]] = {"file": {}, "run": {}}
+    files: dict[str, bytes] = {}
     place = 0
     for record in records[2:]:
         if isinstance(record, Sample):
             samples[place].append(record)
         elif isinstance(record, Note) and record.kind == "compared":
             place = 1
-        elif isinstance(record, Note) and record.kind in files:
+        elif isinstance(record, Note) and record.kind == "file":
             data = base64.b64decode(str(record.facts["base64"]), validate=True)
-            files[record.kind][_file_name(record.facts["name"])] = data
+            files[_file_name(record.facts["name"])] = data
     for choice in {one.choice for some in samples for one in some}:
         if parse_choice(format_choice(choice)) != choice:
             raise BadEntryError(f"it names a choice {choice}")
@@ -215,12 +212,11 @@ def _assembled(records: Sequence[Record], name: str) -> Entry:
         header.environment,
         Provenance(facts.command, facts.user, facts.job, hosts, facts.began_s, facts.ended_s),
         *samples,
-        files=files["file"],
+        files=files,
         confirms=facts.confirms,
         colltune=header.colltune_version,
         changed=_in_text("changed", facts.changed, tuple[_Name, ...]),
         release=facts.release,
-        run=files["run"],
         saved=None if saved is None else Saved(*saved),
         uid=facts.uid,
     )

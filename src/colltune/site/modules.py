@@ -1,7 +1,6 @@
 """Module files of a release, for Lmod and for Tcl: they load the tuning of the shape of the job that loads them.
 
 Each checks that the MPI library is still the one that was tuned, by its checksum, and does nothing but set variables.
-While a candidate is tried, those jobs get it that get it by `colltune site run`: `sha256sum` takes the same hash.
 """
 
 from collections import Counter
@@ -12,7 +11,6 @@ from pathlib import Path
 
 from colltune.core.grouping import grouped
 from colltune.site.identity import Identity
-from colltune.site.knowledge import JOB_NUMBERS
 
 
 @dataclass(frozen=True)
@@ -39,8 +37,7 @@ class PublishedTuning:
 _PLACE = "{directory}"
 _ABOUT = "Selection of collective algorithms for {identity}, tuned on this machine by colltune."
 _SIGNED = """\
-To see who signed it: colltune site verify {release} --store {store} --signers SIGNERS
-Without colltune, in {place}:
+To see who signed it, in {place}:
 sha256sum --check SHA256SUMS
 ssh-keygen -Y verify -n colltune -I NAME -f SIGNERS -s SHA256SUMS.sig < SHA256SUMS"""
 
@@ -58,15 +55,11 @@ def module_files(place: Path, tunings: Sequence[PublishedTuning]) -> dict[str, b
             "about": _plain(_ABOUT.format(identity=identity)),
             "place": _plain(str(place.resolve())),
             "name": name,
-            "signed": _SIGNED.format(
-                release=place.name, store=_plain(str(place.resolve().parents[2])), place=_plain(str(place.resolve()))
-            ),
+            "signed": _SIGNED.format(place=_plain(str(place.resolve()))),
         }
         lua, tcl = (
-            jinja.from_string((templates / f"module.{language}.j2").read_text(encoding="utf-8"))
-            .render(values, jobs=separator.join(map(form.format, JOB_NUMBERS)))
-            .encode()
-            for language, form, separator in (("lua", '"{}"', ", "), ("tcl", "{}", " "))
+            jinja.from_string((templates / f"module.{language}.j2").read_text(encoding="utf-8")).render(values).encode()
+            for language in ("lua", "tcl")
         )
         files[f"modules/lmod/colltune-tuned/{name}.lua"] = lua
         files[f"modules/tcl/colltune-tuned/{name}"] = tcl
@@ -75,7 +68,7 @@ def module_files(place: Path, tunings: Sequence[PublishedTuning]) -> dict[str, b
 
 
 def _shapes(tunings: Sequence[PublishedTuning]) -> str:
-    """What a module reads of a release, a line each, without a quote or a bracket: its own, or that of a candidate."""
+    """What a module reads of a release, a line each, without a quote or a bracket."""
     lines = [f"libmpi {_plain(tunings[0].libmpi)}", f"build {_plain(tunings[0].identity.mpi_build)}"]
     for one in sorted(tunings, key=lambda one: (one.nodes * one.ppn, one.nodes)):
         lines.append(f"tuning {one.nodes} {one.ppn} {one.directory}")

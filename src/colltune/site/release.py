@@ -19,18 +19,17 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from colltune.core.errors import ColltuneError, InputError, on_os_error
 from colltune.core.proven import Verdict
 from colltune.machine.compile import OTHERS_WRITE
 from colltune.machine.files import read_file, read_record, write_atomically
-from colltune.site.entry import SUFFIX, BadEntryError, LaterEntryError
+from colltune.site.entry import BadEntryError, LaterEntryError
 from colltune.site.identity import Identity
 from colltune.site.index import Index, Listed, open_index
-from colltune.site.knowledge import STALE_S, confirmed_s, newest_tuning, not_for_others, tuning_in
+from colltune.site.knowledge import STALE_S, confirmed_s, not_for_others, tuning_in
 from colltune.site.modules import PublishedTuning, module_files
 from colltune.site.signing import SUMS, checksums
 from colltune.site.store import SiteStore
@@ -42,7 +41,6 @@ LOADED = "COLLTUNE_RELEASE"  # names the directory of the release that a job has
 SCHEMA = 1
 _DIGITS = 8
 _WRITERS = 2  # so many users have to say a tuning that is of nobody who is trusted
-_LEFTOVER_S = 86400.0  # a writer that was killed left what is older
 # Finds what is wrong in the files of a tuning, a line each.
 Lint = Callable[[Tuning], Iterable[str]]
 
@@ -280,16 +278,12 @@ def rollback(store: SiteStore) -> Release:
 
 def _switch(store: SiteStore, name: str) -> None:
     beside = store.outbox / f".{ACTIVE}.{secrets.token_hex(4)}.new"
-    before = store.outbox / RELEASES / active(store)
     try:
         beside.symlink_to(Path(RELEASES) / name)
         beside.rename(store.outbox / ACTIVE)
     except OSError as error:
         beside.unlink(missing_ok=True)
         raise ColltuneError(f"cannot activate {name}: {error.strerror}", "Check who may write to the outbox") from error
-    if before.name != RELEASES:
-        with suppress(OSError):
-            os.utime(before)  # jobs have loaded it until now: `expire` counts from here
 
 
 def _write_activations(store: SiteStore, names: Sequence[str]) -> None:
@@ -298,67 +292,9 @@ def _write_activations(store: SiteStore, names: Sequence[str]) -> None:
         write_atomically(store.outbox / ACTIVATIONS, (json.dumps(document, indent=1) + "\n").encode(), mode=0o644)
 
 
-@dataclass
-class Expired:
-    """How many entries and releases were removed, and how many files that writers who were killed left.
-
-    ``kept``: what could not be removed, and why.
-    """
-
-    entries: int = 0
-    releases: int = 0
-    leftovers: int = 0
-    kept: list[str] = field(default_factory=list)
-
-    def is_gone(self, path: Path) -> bool:
-        """Removes ``path``, a link itself and not what it leads to, and whatever a directory holds."""
-        try:
-            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
-        except OSError as error:
-            self.kept.append(f"{error.filename or path}: {error.strerror}")
-            return False
-        return True
-
-
-def expire(store: SiteStore, older_s: float, now_s: float | None = None) -> Expired:
-    """Removes entries that are older and of which nothing is the last word, also from the quarantine, and releases that
-    were never active since.
-
-    Kept are the entry of each shape's last tuning, the active release and the one before it. A release counts from the
-    day on which it was active last. ``older_s``: seconds. What this user may not remove is kept, and told.
-    """
-    now_s = time.time() if now_s is None else now_s
-    limit_s = now_s - older_s
-    removed = Expired()
-    for key, names in store.names().items():
-        outdated = _outdated(open_index(store, key, names=names), limit_s)
-        removed.entries += sum(removed.is_gone(store.place(key, name)) for name in outdated)
-    in_use = {active(store), *activations(store)[-2:]}
-    for name in releases(store):
-        place = store.outbox / RELEASES / name
-        if name not in in_use and _changed_s(place) < limit_s:
-            removed.releases += removed.is_gone(place)
-    for reason in store.quarantine.glob("*.reason"):
-        if _changed_s(reason) < limit_s:  # the reason last: without it nobody comes back
-            removed.entries += all(
-                [removed.is_gone(reason.with_name(f"{reason.stem}{SUFFIX}")), removed.is_gone(reason)]
-            )
-    for path in (*store.directory.glob("*/.*.new"), *(store.outbox / RELEASES).glob(".*.new")):
-        if _changed_s(path) < now_s - _LEFTOVER_S:
-            removed.leftovers += removed.is_gone(path)
-    return removed
-
-
 def _changed_s(path: Path) -> float:
     """When it was changed, of a link the link itself; now where it is gone."""
     try:
         return path.lstat().st_mtime
     except OSError:
         return time.time()
-
-
-def _outdated(index: Index, limit_s: float) -> list[str]:
-    entries = index.entries
-    shapes = {(one.nodes, one.ppn) for one in entries}
-    last = {found.name for shape in shapes if (found := newest_tuning(entries, shape, -1.0)) is not None}
-    return [one.name for one in entries if one.began_s < limit_s and one.name not in last]

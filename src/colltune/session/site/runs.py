@@ -1,28 +1,59 @@
-"""What applications measured under a tuning (`run --measure`), as entries of the store of their site."""
+"""Programs under the releases of a site: the tuning that a job gets, and what `run --measure` adds to the store."""
 
 import hashlib
 import math
 import os
 import shutil
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from colltune.core.errors import ColltuneError, InputError, on_os_error
 from colltune.core.sample import Environment
 from colltune.machine.files import read_file
+from colltune.mpi.detect import ask_flux, find_mpi
+from colltune.mpi.job import find_job
 from colltune.session.application_gain import gain_of
 from colltune.session.site.pending import add_or_put_by, add_pending, command_text, user_name
-from colltune.site.canary import files_of_run
 from colltune.site.entry import Entry, Provenance, Saved
 from colltune.site.knowledge import job_name
 from colltune.site.modules import PublishedTuning
-from colltune.site.release import LOADED, RELEASES, active, read_release, releases
+from colltune.site.release import LOADED, RELEASES, Release, active, read_release, releases
 from colltune.site.release import MANIFEST as RELEASE_MANIFEST
 from colltune.site.store import VARIABLE, SiteStore
 from colltune.store.applications import RUN, ApplicationRun, read_run
 from colltune.store.tuning import MANIFEST
 
 COPIES = Path("colltune-release")  # where a job keeps its copies of tunings of a release
+
+
+@dataclass(frozen=True)
+class Given:
+    """A release that a job gets. ``tuning``: its directory, None where the release has none for the job's shape."""
+
+    release: Release
+    tuning: Path | None
+
+
+def given_here(store: SiteStore, out: Path, environ: Mapping[str, str] = os.environ) -> Given:
+    """What this job gets, the tuning copied into ``out``: it stays, whatever the administrator does.
+
+    Raises InputError where no release is active, and ColltuneError where ``out`` cannot be written.
+    """
+    name = active(store)
+    if not name:
+        raise InputError("no release of this site is active", "colltune site activate RELEASE")
+    release = read_release(store.outbox / RELEASES / name)
+    job = find_job(environ, flux_resources=ask_flux(environ))
+    chosen = _fitting(release, find_mpi(None, environ, compiles=False).build, len(job.nodes), job.ppn)
+    return Given(release, None if chosen is None else copied(release.place / chosen.directory, name, out))
+
+
+def _fitting(release: Release, build: str, nodes: int, ppn: int) -> PublishedTuning | None:
+    """Of this MPI, the smallest that holds the job."""
+    mine = [tuning for tuning in release.tunings if tuning.identity.mpi_build == build]
+    holding = [tuning for tuning in mine if tuning.nodes >= nodes and tuning.ppn >= ppn]
+    return min(holding, key=lambda tuning: (tuning.nodes * tuning.ppn, tuning.nodes), default=None)
 
 
 def store_for_runs(given: Path | None, environ: Mapping[str, str], note: Callable[[str], None]) -> SiteStore | None:
@@ -83,9 +114,7 @@ def add_run(
     said = Provenance(
         command_text(run.record.application.command, environ), user_name(), job_name(environ), (), began_s, ended_s
     )
-    environment = _environment_of(run, published)
-    files = files_of_run(run, said.command)
-    entry = Entry(environment, said, release=name, run=files, saved=saved_by(run.proven_alone))
+    entry = Entry(_environment_of(run, published), said, release=name, saved=saved_by(run.proven_alone))
     return add_or_put_by(store, entry, directory, note)
 
 

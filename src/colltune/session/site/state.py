@@ -2,41 +2,34 @@
 
 import os
 import pwd
-import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
 from colltune.catalog import load
-from colltune.core.choice import DEFAULT, format_choice
-from colltune.core.errors import ColltuneError, InputError, LaunchError
+from colltune.core.errors import InputError
 from colltune.core.garbage import without_collections
 from colltune.core.grouping import grouped
 from colltune.core.proven import Verdict
 from colltune.core.scenario import Scenario
 from colltune.core.space import message_sizes, shapes
 from colltune.core.units import format_count
-from colltune.core.version import __version__
-from colltune.deploy.faults import faults_in
-from colltune.report.diff_text import compare_decisions
 from colltune.session.site.pending import add_or_put_by, add_pending, command_text, user_name
 from colltune.site.entry import Entry, Provenance, Saved
 from colltune.site.identity import Identity
 from colltune.site.index import Listed, job_of, open_index
-from colltune.site.knowledge import STALE_S, confirmed_s, files_of, job_name, newest_tuning, tuning_of
+from colltune.site.knowledge import STALE_S, confirmed_s, files_of, newest_tuning, tuning_of
 from colltune.site.nodes import slow_nodes
-from colltune.site.release import Release, active, publish, read_release, releases
+from colltune.site.release import active, releases
 from colltune.site.store import VARIABLE, Revoked, SiteStore
 from colltune.store.earlier import measurements
 from colltune.store.journal import read_journal
-from colltune.store.tuning import JOURNAL, Tuning, load_tuning, save_tuning
+from colltune.store.tuning import JOURNAL, Tuning, load_tuning
 
 _LARGEST_BYTES = 1 << 20
-# What is measured anew before it is published: so many calls, in about so many seconds.
-_ANEW, _ANEW_S = 24, 120.0
 
 
 def store_of(given: Path | None) -> SiteStore:
@@ -240,50 +233,6 @@ def add(store: SiteStore, directory: Path, note: Callable[[str], None]) -> int:
     return int(add_or_put_by(store, entry, directory, note))
 
 
-def publish_here(store: SiteStore, trusted: Collection[int] = (), note: Callable[[str], None] = print) -> Release:
-    """Makes a release of what can be handed to users; in a job its rules are measured anew. Raises ColltuneError."""
-
-    def faults(tuning: Tuning) -> list[str]:
-        found = list(faults_in(tuning))
-        return found or lost_here(tuning, os.environ, note)
-
-    return publish(store, user_name(), __version__, faults, trusted=trusted)
-
-
-def lost_here(tuning: Tuning, environ: Mapping[str, str], note: Callable[[str], None]) -> list[str]:
-    """Where the files are slower than the default when they are measured anew, in a job of their shape; else nothing.
-
-    ``note`` hears whether they were.
-    """
-    from colltune.bench.workbench import MachineOptions, open_tuned_workbench
-    from colltune.core.interval import SpeedVerdict
-    from colltune.judge.verdict import fewest_launches
-    from colltune.mpi.detect import mpi_at_hand
-    from colltune.prove.compare.default_against_tuned import verify
-
-    if not job_name(environ):
-        return []
-    here = tuning.environment
-    said = f"{here.nodes} x {here.ppn}"
-    kept = [one.scenario for one in tuning.summary.having(Verdict.KEPT)]
-    scenarios = kept[:: max(1, -(-len(kept) // _ANEW))]
-    with tempfile.TemporaryDirectory(prefix="colltune-", dir=Path.cwd()) as place:
-        try:
-            mpiexec = str(mpi_at_hand((), environ, build=here.mpi_build).mpiexec)
-            bench = open_tuned_workbench(MachineOptions(mpiexec, nodes=here.nodes, ppn=here.ppn), here, environ)
-            save_tuning(Path(place), tuning)
-            launches = fewest_launches(len(scenarios))
-            found = verify(bench, tuning, Path(place), scenarios, launches, 1, deadline_s=bench.now_s() + _ANEW_S)
-        except LaunchError as error:
-            return [f"measured anew, a job under it fails: {error.what}"]
-        except ColltuneError as error:
-            note(f"{said} is not measured anew: {error.what}")
-            return []
-    note(f"{said}: measured anew at {format_count(len(found), 'call')}")
-    slower = [str(one.scenario) for one in found if one.verdict is SpeedVerdict.SLOWER]
-    return [f"measured anew, it is slower at {', '.join(slower)}"] if slower else []
-
-
 def user_number(user: str) -> int:
     """Of a user by name or number. Raises InputError where there is no such user."""
     try:
@@ -309,34 +258,3 @@ def revoke(store: SiteStore, what: str) -> str:
     number = user_number(what)
     store.revoke(Revoked(users=(number,)))
     return f"all that user {user_text(number)} said"
-
-
-def described(release: Release) -> list[str]:
-    """What ``release`` hands out and by whom it is said, a line each."""
-    lines = []
-    for one in release.tunings:
-        rules = load_tuning(release.place / one.directory).rule_sets
-        lines.append(
-            f"{one.directory}: {one.proven} decisions proven, said by {', '.join(map(user_text, one.writers))}"
-        )
-        for name in one.collectives:
-            choices = sorted({format_choice(rule.choice) for rule in rules[name].rules if rule.choice != DEFAULT})
-            lines.append(f"  {name}: {', '.join(choices)}")
-        lines += [f"  sets {name}={value}" for name, value in sorted(one.variables.items())]
-    return lines
-
-
-def diff_releases(store: SiteStore, one: str, other: str) -> list[str]:
-    """Where two releases differ, a line each. Raises InputError where either is not whole."""
-    first, second = (read_release(store.outbox / "releases" / name) for name in (one, other))
-    places = [{one.directory: made.place / one.directory for one in made.tunings} for made in (first, second)]
-    found = [f"{name} is in {one} only" for name in sorted(places[0].keys() - places[1].keys())]
-    found += [f"{name} is in {other} only" for name in sorted(places[1].keys() - places[0].keys())]
-    for name in sorted(places[0].keys() & places[1].keys()):
-        rules = [load_tuning(place[name]).rule_sets for place in places]
-        decisions, apart, untuned = compare_decisions(*rules)
-        changed = {*untuned, *apart, *(decision.collective for decision in decisions)}
-        if changed:
-            look = f"colltune report {places[0][name]} --diff {places[1][name]}"
-            found.append(f"{name} decides differently in {', '.join(sorted(changed))}; look at it: {look}")
-    return found
