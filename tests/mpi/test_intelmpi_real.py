@@ -16,7 +16,7 @@ from colltune.catalog import load
 from colltune.core.choice import Choice
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import SizeBasis
-from colltune.emit.ranges import IntelMpiEmitter
+from colltune.emit.intelmpi import IntelMpiEmitter
 from commands import run_to_end
 
 pytestmark = pytest.mark.mpi

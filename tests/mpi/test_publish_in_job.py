@@ -12,7 +12,7 @@ from colltune.core.rules import RuleSet
 from colltune.core.scenario import Scenario
 from colltune.core.summary import Summary
 from colltune.mpi.installation import Installation
-from colltune.session.site.state import lost_here
+from colltune.session.site.publish import lost_here
 
 pytestmark = pytest.mark.mpi
 

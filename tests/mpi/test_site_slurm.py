@@ -23,7 +23,7 @@ from unix_users import GROUP, Python, python_for, unix_users
 
 from colltune.core.errors import InputError
 from colltune.mpi.installation import Installation
-from colltune.session.site.state import publish_here
+from colltune.session.site.publish import publish_here
 from colltune.session.site.state import status as status_of
 from colltune.site.index import open_index
 from colltune.site.release import ACTIVE, RELEASES, activate, active, read_release, rollback

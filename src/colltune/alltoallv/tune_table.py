@@ -26,6 +26,7 @@ from colltune.alltoallv.prove import Cell, Kept, PatternProof
 from colltune.alltoallv.samples import Blocks, direct_above_bytes
 from colltune.alltoallv.setting import FORWARDING, Setting, Shape, candidates, parts_of, setting_of
 from colltune.core.choice import Choice
+from colltune.core.disturbance import Disturbance
 from colltune.core.errors import InputError
 from colltune.core.proven import Decision, Verdict, Why
 from colltune.core.sample import Environment, Sample
@@ -98,10 +99,8 @@ def tune_alltoallv(
     that all collectives pass, and not slower for other patterns that the library cannot tell from the one it was proven
     on. Where ``stop`` cuts the tuning off, the table that was there stays. Raises ColltuneError.
     """
-    whole, stop = Shape(bench.nodes, bench.ppn), stop or StopRequest()
-    parts = options.parts or parts_of(bench.nodes, bench.ppn)
-    if not parts:
-        raise InputError("alltoallv has nothing to tune on two ranks", "Give --ppn 3 or more")
+    stop = stop or StopRequest()
+    parts = _parts(bench, options)
     began_s = bench.now_s()
     if bench.watch is not None:
         bench.watch.patience_s = PATIENT_SHARE * options.budget_s
@@ -113,29 +112,16 @@ def tune_alltoallv(
 
     with Journal.begin(out / _JOURNAL, bench.environment, options.resume) as journal:
         with closing(open_source()) as source:
-            launched_s = bench.now_s()
-            set_up_s = source.set_up_s()
-            launch_s = bench.now_s() - launched_s
+            set_up_s, launch_s = _set_up(bench, source)
             plan = TimePlan(options.budget_s, began_s, bench.now_s() - began_s, launch_s, replay_s=0.0, files=False)
             if plan.extension is not None:
                 note(plan.extension)
             stage(f"measuring {format_count(len(parts), 'part')} of the job at {len(options.sizes)} sizes")
-            outcome, decided = AlltoallvExploration(
-                source=source,
-                record=journal.append,
-                parts=parts,
-                settings=options.settings,
-                sizes=options.sizes,
-                recorded=[one.scenario for one in options.recorded],
-                budget_s=plan.measured_by_s - bench.now_s(),
-                seed=options.seed,
-                known=[sample for sample in journal.samples if _is_explored(sample)],
-                clock=bench.now_s,
-                stop=stop,
-            ).run()
+            budget_s = plan.measured_by_s - bench.now_s()
+            outcome, decided = _explored(source, options, parts, journal, budget_s, bench.now_s, stop)
         stage("proving settings against the library, with every kind of blocks that looks the same, in fresh launches")
         proof = PatternProof(
-            whole=whole,
+            whole=Shape(bench.nodes, bench.ppn),
             open_source=open_source,
             record=journal.append,
             deadline_s=plan.proven_by_s,
@@ -148,21 +134,62 @@ def tune_alltoallv(
             stop=stop,
         )
         kept = proof.run(decided)
-    results, disturbance = proof.results, None if bench.watch is None else bench.watch.tally.found()
-    if disturbance is not None and disturbance.is_busy:
+    results, disturbance = proof.results, Disturbance() if bench.watch is None else bench.watch.tally.found()
+    if disturbance.is_busy:
         kept = {}
         results = [replace(one, verdict=Verdict.NOT_TRIED, why=Why.NOT_CALM, reason="") for one in results]
-    if disturbance is not None and disturbance.sentence:
+    if disturbance.sentence:
         note(disturbance.sentence)
     rules = _rules(kept)
     if not stop.made:
-        made = bench.environment
-        about: dict[str, object] = {name: getattr(made, name) for name in BOUND_TO}
-        about["seed"] = options.seed
-        if disturbance is not None and disturbance.remark:
-            about["remark"] = disturbance.remark
-        save_table(out / TABLE, _entries(rules, decided, set_up_s), about)
+        save_table(out / TABLE, _entries(rules, decided, set_up_s), _about(bench, options, disturbance))
     return AlltoallvResult(out / TABLE, rules, replace(outcome, interrupted=stop.made), results, bench.environment)
+
+
+def _parts(bench: PatternBench, options: AlltoallvOptions) -> Sequence[Shape]:
+    parts = options.parts or parts_of(bench.nodes, bench.ppn)
+    if not parts:
+        raise InputError("alltoallv has nothing to tune on two ranks", "Give --ppn 3 or more")
+    return parts
+
+
+def _set_up(bench: PatternBench, source: PatternLaunch) -> tuple[float, float]:
+    """The seconds in which a program sets up the algorithms, and those in which they were asked for: of a launch."""
+    began_s = bench.now_s()
+    set_up_s = source.set_up_s()
+    return set_up_s, bench.now_s() - began_s
+
+
+def _explored(
+    source: PatternLaunch,
+    options: AlltoallvOptions,
+    parts: Sequence[Shape],
+    journal: Journal,
+    budget_s: float,
+    clock: Callable[[], float],
+    stop: StopRequest,
+) -> tuple[Outcome, Decided]:
+    """What was measured in the first launch, and the best settings by it."""
+    return AlltoallvExploration(
+        source=source,
+        record=journal.append,
+        parts=parts,
+        settings=options.settings,
+        sizes=options.sizes,
+        recorded=[matrix.scenario for matrix in options.recorded],
+        budget_s=budget_s,
+        seed=options.seed,
+        known=[sample for sample in journal.samples if _is_explored(sample)],
+        clock=clock,
+        stop=stop,
+    ).run()
+
+
+def _about(bench: PatternBench, options: AlltoallvOptions, disturbance: Disturbance) -> dict[str, object]:
+    """The facts at the head of the table."""
+    about: dict[str, object] = {name: getattr(bench.environment, name) for name in BOUND_TO}
+    about["seed"] = options.seed
+    return about | ({"remark": disturbance.remark} if disturbance.remark else {})
 
 
 def _is_explored(sample: Sample) -> bool:

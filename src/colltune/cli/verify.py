@@ -51,17 +51,15 @@ def verify(
     from colltune.session.compare import verify as compare_with_default
 
     machine = machine_options(where)
-    if as_json and (quick or results):
-        raise InputError("--json tells of the whole question", "Leave out --quick and --results")
-    if quick and results:
-        raise InputError("--quick and --results ask two questions", "Give one of them; neither asks all")
+    if quick + results + as_json > 1:
+        raise InputError("--quick, --results and --json ask for different things", "Give one of them")
     if results:
         raise typer.Exit(0 if check_results(tuned, machine, short=short, via=via) else 1)
     if quick:
         raise typer.Exit(0 if check_quickly(tuned, machine, parse_duration(budget), seed) else 1)
     # The outside judge and its convention measure; they say nothing of results.
     right = osu is not None or check_results(tuned, machine, short=True, via=via, err=as_json)
-    found = compare_with_default(
+    comparison = compare_with_default(
         tuned,
         machine,
         launches=launches,
@@ -72,10 +70,10 @@ def verify(
         note=lambda note: make_console(err=as_json).print(note, markup=False),
     )
     if as_json:
-        print_json("verify", {"results_right": right, **as_record(found)})
+        print_json("verify", {"results_right": right, **as_record(comparison)})
     else:
-        show(found, "use --launches {launches}")
-    raise typer.Exit(exit_code(found) if right else 1)
+        show(comparison, "use --launches {launches}")
+    raise typer.Exit(exit_code(comparison) if right else 1)
 
 
 def check_results(tuned: Path, machine: "MachineOptions", *, short: bool, via: str, err: bool = False) -> bool:

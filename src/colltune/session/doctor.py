@@ -92,26 +92,8 @@ def diagnose(
     obstacles = tuple(dict.fromkeys([*bench.backend.obstacles(environ), *outranking]))
     for text in obstacles:
         say("warning", text, True)
-    choices: dict[str, tuple[Choice, ...]] = {}
-    nothing: dict[str, str] = {}
-    for collective in (name for name in TUNABLE if name in bench.catalogue.entries):
-        if reason := bench.catalogue.collective(collective).nothing_to_tune:
-            nothing[collective] = reason
-        else:
-            size = 0 if collective == "barrier" else _SIZE
-            choices[collective] = bench.legal(Scenario(collective, bench.nodes, bench.ppn, size))
-    ready = bench.launch(seed=1)
-    try:
-        started = ready.start()
-        bench.watch.patience_s = 0.0
-        faults = _page_faults(bench, ready)
-    finally:
-        ready.close()
-    disturbance = bench.watch.tally.found(names=bench.watch.nodes)
-    say("test launch", f"{format_count(int(started['ranks']), 'rank')} on {started['nodes']}", True)
-    say("others", disturbance.sentence or "no other program disturbed it", True)
-    if faults:
-        say("page faults", faults, False)
+    choices, nothing = _choices(bench)
+    ranks, hosts = _launched(bench, say)
     for collective in (name for name in TUNABLE if name in bench.catalogue.entries):
         way = "" if bench.catalogue.collective(collective).in_file else " (by colltune run --via live)"
         say(collective, f"{nothing.get(collective) or format_choices(choices[collective])}{way}", False)
@@ -130,16 +112,46 @@ def diagnose(
         bench.environment,
         (*warnings, *obstacles),
         tuple(takers),
-        int(started["ranks"]),
-        str(started["nodes"]),
+        ranks,
+        hosts,
         choices,
         nothing,
         nonblocking,
         neighbourhood,
         persistent,
-        disturbance,
+        bench.watch.tally.found(names=bench.watch.nodes),
         obstacles,
     )
+
+
+def _choices(bench: Workbench) -> tuple[dict[str, tuple[Choice, ...]], dict[str, str]]:
+    """By collective the algorithms that may be measured, or why there is nothing to tune."""
+    choices: dict[str, tuple[Choice, ...]] = {}
+    nothing: dict[str, str] = {}
+    for collective in (name for name in TUNABLE if name in bench.catalogue.entries):
+        if reason := bench.catalogue.collective(collective).nothing_to_tune:
+            nothing[collective] = reason
+        else:
+            size = 0 if collective == "barrier" else _SIZE
+            choices[collective] = bench.legal(Scenario(collective, bench.nodes, bench.ppn, size))
+    return choices, nothing
+
+
+def _launched(bench: Workbench, say: Callable[[str, str, bool], None]) -> tuple[int, str]:
+    """The ranks and the nodes of a test launch of the agent. Raises LaunchError."""
+    ready = bench.launch(seed=1)
+    try:
+        started = ready.start()
+        bench.watch.patience_s = 0.0
+        faults = _page_faults(bench, ready)
+    finally:
+        ready.close()
+    ranks, hosts = int(started["ranks"]), str(started["nodes"])
+    say("test launch", f"{format_count(ranks, 'rank')} on {hosts}", True)
+    say("others", bench.watch.tally.found(names=bench.watch.nodes).sentence or "no other program disturbed it", True)
+    if faults:
+        say("page faults", faults, False)
+    return ranks, hosts
 
 
 def _page_faults(bench: Workbench, source: Source) -> str:

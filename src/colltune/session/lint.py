@@ -9,7 +9,6 @@ from colltune.core.errors import InputError, on_os_error
 from colltune.core.units import format_count
 from colltune.emit.lint.check import Check, Severity, format_check
 from colltune.emit.lint.selection_file import lint_files
-from colltune.emit.mpich.defaults import holds_named_trees
 from colltune.emit.openmpi.lint_han import lint_han_files
 from colltune.emit.openmpi.lint_rules import fix_rules, lint_rules_files
 from colltune.machine.file_formats import SELECTION, Format, require_format
@@ -143,11 +142,14 @@ def _findings(
     installation: Installation | None,
 ) -> list[Check]:
     catalogue = load(library, version)
-    if library == "mpich" and installation is not None and holds_named_trees(installation.libmpi):
-        raise InputError(
-            f"{installation.libmpi} reads named trees, as no release of MPICH does",
-            "Name the release that is to read the files by --mpi-version, such as 5.0.2",
-        )
+    if library == "mpich" and installation is not None:
+        from colltune.emit.mpich.defaults import holds_named_trees
+
+        if holds_named_trees(installation.libmpi):
+            raise InputError(
+                f"{installation.libmpi} reads named trees, as no release of MPICH does",
+                "Name the release that is to read the files by --mpi-version, such as 5.0.2",
+            )
     lints: dict[Format, Callable[[Mapping[str, bytes]], list[Check]]] = {
         Format.MPICH_TREES: lambda files: lint_files(files, version, catalogue),
         Format.TUNED_RULES: lambda files: lint_rules_files(files, version, catalogue),

@@ -59,49 +59,67 @@ def evaluate(
 
     With --campaign: what the files of a whole campaign bring, and where they harm.
     """
-    from colltune.core.errors import InputError
     from colltune.core.units import parse_duration
-    from colltune.machine.files import require_file
 
-    for path in data:  # before the heavy imports
-        require_file(path, "Give a CSV, CSV.GZ or Parquet file of measurements")
+    _require_tables(data)  # before the heavy imports
     limit_s = parse_duration(budget) if budget else 60.0 * minutes
     refuse_without_effect(context, campaign)
-    places = [_parse_share("--at", text) for text in at.split(",")]
+    places = [_parse_share("--at", text) for text in _names(at)]
     threshold = _parse_share("--significant", significant)
-    if plots not in ("png", "svg", "none"):
-        raise InputError(f"--plots {plots} is no format", "Use png, svg or none")
-    from colltune.cli.terminal import make_console
-    from colltune.session.tuning.options import require_writable
-    from colltune_study.research.evaluation import Plan, evaluate, load, load_weights
-    from colltune_study.research.figures import pyplot_for_files
-    from colltune_study.research.learners.scaling import Scaling
+    from colltune_study.research.evaluation import Plan, load, load_weights
     from colltune_study.research.strategies import contestants
 
-    if scaling and scaling not in list(Scaling):
-        raise InputError(f"there is no scaling {scaling!r}", f"There are {', '.join(Scaling)}")
-    compared = contestants([name.strip() for name in strategies.split(",")], Scaling(scaling) if scaling else None)
+    compared = contestants(_names(strategies), scaling)
     weights = None if profile is None else load_weights(profile)
-    if plots != "none":
-        pyplot_for_files()
-    require_writable(out)
-    grids = load(data, [name.strip() for name in collectives.split(",") if name.strip()])
+    _prepare(out, plots)
+    grids = load(data, _names(collectives))
     jobs = jobs or len(os.sched_getaffinity(0))
     if campaign:
         from colltune_study.research.whole_campaigns import CampaignPlan
 
-        asked = sorted({parse_duration(text.strip()) for text in budgets.split(",")})
+        asked = sorted({parse_duration(text) for text in _names(budgets)})
         evaluate_campaigns(grids, CampaignPlan(asked, seeds, limit_s, jobs, parse_duration(launch)), out, plots)
-        return
-    plan = Plan(compared, seeds, limit_s, jobs, good, threshold, weights)
+    else:
+        evaluate_strategies(grids, Plan(compared, seeds, limit_s, jobs, good, threshold, weights), places, out, plots)
+
+
+def evaluate_strategies(grids: Sequence[Grid], plan: Plan, places: Sequence[float], out: Path, plots: str) -> None:
+    """Prints the tables; leaves the runs, curves and, where ``plots`` names a format, pictures in ``out``."""
+    from colltune.cli.terminal import make_console
+    from colltune_study.research.evaluation import evaluate as compare
+
     console = make_console()
     there = f"{len(grids)} tables, {sum(grid.pairs for grid in grids)} pairs"
-    names = ", ".join(contestant.name for contestant in compared)
-    console.print(f"{there}; {names}, {seeds} seeds each, in {jobs} processes", markup=False)
-    done = evaluate(grids, plan, _shows(console), lambda runs: _write(out, runs, plan))
+    names = ", ".join(contestant.name for contestant in plan.contestants)
+    console.print(f"{there}; {names}, {plan.seeds} seeds each, in {plan.jobs} processes", markup=False)
+    done = compare(grids, plan, _shows(console), lambda runs: _write(out, runs, plan))
     _report(console, done, plan, places)
-    _finish(out, done, plots, good)
+    _finish(out, done, plots, plan.good)
     console.print(f"Runs, curves and plots are in {out}.", markup=False)
+
+
+def _require_tables(data: Sequence[Path]) -> None:
+    from colltune.machine.files import require_file
+
+    for path in data:
+        require_file(path, "Give a CSV, CSV.GZ or Parquet file of measurements")
+
+
+def _prepare(out: Path, plots: str) -> None:
+    """Raises InputError where pictures of the format ``plots`` cannot be made, or nothing be written to ``out``."""
+    from colltune.core.errors import InputError
+    from colltune.session.tuning.options import require_writable
+    from colltune_study.research.figures import pyplot_for_files
+
+    if plots not in ("png", "svg", "none"):
+        raise InputError(f"--plots {plots} is no format", "Use png, svg or none")
+    if plots != "none":
+        pyplot_for_files()
+    require_writable(out)
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _parse_share(option: str, text: str) -> float:

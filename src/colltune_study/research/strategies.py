@@ -92,17 +92,20 @@ class _Repeating:
         return self._inner.model()
 
 
-def contestants(names: Sequence[str], scaling: Scaling | None = None) -> list[Contestant]:
+def contestants(names: Sequence[str], scaling: str = "") -> list[Contestant]:
     """The strategies of ``names``, each once. ``scaling`` replaces the one that a published method has by itself.
 
-    Raises InputError for a name that is none.
+    Raises InputError for a name of either that is none.
     """
+    if scaling and scaling not in list(Scaling):
+        raise InputError(f"there is no scaling {scaling!r}", f"There are {', '.join(Scaling)}")
+    asked = Scaling(scaling) if scaling else None
     found = []
     for name in dict.fromkeys(names):
         kind, repetitions = _parse_name(name)
         settings = None
         if kind in _PUBLISHED:
-            settings = PublishedSettings(trees=_TREES, scaling=scaling or _SCALINGS.get(kind, Scaling.LOG_ALGORITHM))
+            settings = PublishedSettings(trees=_TREES, scaling=asked or _SCALINGS.get(kind, Scaling.LOG_ALGORITHM))
         elif kind != OURS:
             _foreign(kind)
         found.append(Contestant(name, _PACES.get(kind, Pace()), settings, kind, repetitions))

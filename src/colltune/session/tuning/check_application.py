@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,9 +18,40 @@ from colltune.prove.replay.on_workbench import departing
 from colltune.session.tuning.options import Listener, TuneOptions, TuneResult
 from colltune.session.tuning.payoff import after_check
 from colltune.store.applications import RunRecord, begin_run
-from colltune.store.tuning import save_tuning
+from colltune.store.tuning import Tuning, save_tuning
 
 _T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class _Tries:
+    """Runs of the application, beside the tuning in ``out``."""
+
+    bench: Workbench
+    application: Profile
+    options: TuneOptions
+    out: Path
+    listener: Listener
+    stop: StopRequest
+
+    def ask(
+        self, tuning: Tuning, stage: str, question: Callable[[Trial], _T], failed: str, stopped: str
+    ) -> tuple[_T, float] | None:
+        """The answer to ``question``, and the seconds it took; None, and a note, where the application fails or is
+        stopped."""
+        self.listener.stage(stage)
+        started_s, say = time.monotonic(), self.listener.note
+        with workplace(self.out) as place:
+            log, command = self.out / LOG, self.application.command
+            trial = Trial(self.bench, tuning, command, place, log, self.options.budget_s, self.options.seed, say)
+            try:
+                with self.stop.cuts():
+                    return question(trial), time.monotonic() - started_s
+            except LaunchError as error:
+                say(f"{failed} {error}")
+            except INTERRUPTIONS:
+                say(stopped)
+        return None
 
 
 def check_with_application(
@@ -39,24 +70,10 @@ def check_with_application(
     Where calls of the application meet page faults, it also runs with a heap that keeps memory.
     """
 
-    def tried(stage: str, ask: Callable[[Trial], _T], failed: str, stopped: str) -> tuple[_T, float] | None:
-        """What ``ask`` finds, and the seconds it took; None, and a note, where the application fails or is stopped."""
-        listener.stage(stage)
-        started_s, say = time.monotonic(), listener.note
-        with workplace(out) as place:
-            log, budget_s = out / LOG, options.budget_s
-            trial = Trial(bench, result.tuning, application.command, place, log, budget_s, options.seed, say)
-            try:
-                with stop.cuts():
-                    return ask(trial), time.monotonic() - started_s
-            except LaunchError as error:
-                say(f"{failed} {error}")
-            except INTERRUPTIONS:
-                say(stopped)
-        return None
-
+    tries = _Tries(bench, application, options, out, listener, stop)
     if departing(result.tuning.rule_sets):  # else the application would run as it does without a tuning
-        compared = tried(
+        compared = tries.ask(
+            result.tuning,
             "running the application with the rules and without",
             Trial.check,
             "the application was not compared: without the rules it",
@@ -75,7 +92,8 @@ def check_with_application(
             listener.note(checked.text(str(ran)))
     if not faulting(application) or stop.made:
         return result
-    heaps = tried(
+    heaps = tries.ask(
+        result.tuning,
         "running the application with a heap that keeps memory and without",
         Trial.check_heap,
         "the state of the heap was not compared: the application",

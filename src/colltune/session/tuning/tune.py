@@ -65,13 +65,7 @@ def tune(
     ColltuneError; what was measured by then is in the journal, and ``options.resume`` goes on from it.
     """
     listener, stop = listener or Listener(), stop or StopRequest()
-    options.require_something()
-    if options.reproducible and bench.library is None:
-        raise InputError("--reproducible is about the bits of a real library's results", "Leave it out")
-    collectives, nothing = check_collectives(options.collectives, bench.catalogue)
-    for name, reason in nothing.items():
-        listener.note(f"{name}: {reason}")
-    _require_selector(bench, collectives)
+    collectives, nothing = _collectives(bench, options, listener)
     said = said_of(out, bench.environment, listener.note)
     held = hold(out, bench.environment, listener.note, gated=options.gate)
     spaces = keep_apart(_spaces(bench, options, collectives), held)
@@ -96,11 +90,9 @@ def tune(
         listener.note(
             "no proof was asked for (--gate off): nothing was measured twice, and rules may be slower than the default"
         )
-    expected_s = measured.plan.replay_s
-    layers = decisions.layers(judged.gate)
-    replayed = None if stop.made else _replayed(decisions, layers, out, before, expected_s, listener, stop)
-    why = "the job was ended" if stop.made else "the check did not end in its time"
-    gate, tuning, unsafe = _concluded(decisions, judged.gate, layers, replayed, why)
+    layers, replay_s = decisions.layers(judged.gate), measured.plan.replay_s
+    replayed = None if stop.made else _replayed(decisions, layers, out, before, replay_s, listener, stop)
+    gate, tuning, unsafe = _concluded(decisions, judged.gate, layers, replayed, is_stopped=stop.made)
     outcome = replace(measured.outcome, interrupted=stop.made)
     fixed = sorted(decisions.fixed.keys() & departing(tuning.rule_sets)) if replayed is not None else []
     summary = replace(
@@ -115,6 +107,18 @@ def tune(
     save_tuning(out, tuning)
     memory.add_proven(judged, tuning)
     return TuneResult(tuning, outcome, gate, nothing)
+
+
+def _collectives(bench: Bench, options: TuneOptions, listener: Listener) -> tuple[list[str], dict[str, str]]:
+    """What is tuned, and why others that were asked for are not. Raises InputError where nothing can be."""
+    options.require_something()
+    if options.reproducible and bench.library is None:
+        raise InputError("--reproducible is about the bits of a real library's results", "Leave it out")
+    collectives, nothing = check_collectives(options.collectives, bench.catalogue)
+    for name, reason in nothing.items():
+        listener.note(f"{name}: {reason}")
+    _require_selector(bench, collectives)
+    return collectives, nothing
 
 
 def _decided(
@@ -276,12 +280,14 @@ def _concluded(
     gate: Sequence[Decision],
     layers: Layers,
     replayed: tuple[Tuning, set[str]] | None,
-    why: str,
+    is_stopped: bool,
 ) -> tuple[Sequence[Decision], Tuning, set[str]]:
-    """The last verdicts, the tuning by them, and the collectives that the replay found wrong; None: was cut off, and
-    ``why``.
+    """The last verdicts, the tuning by them, and the collectives that the replay found wrong; None: was cut off.
+
+    ``is_stopped``: since the job was ended, and not since the replay took too long.
     """
     if replayed is None:
+        why = "the job was ended" if is_stopped else "the check did not end in its time"
         unloaded = decisions.bench.library is None
         untested = "the tuning was not finished" if unloaded else "the results under the files were not checked"
         gate = provisional(gate, untested, why)
