@@ -115,7 +115,6 @@ def test_a_tuning_of_a_minute_ago_holds(mpi: Installation, tuned: Path) -> None:
     assert "does not hold" not in done.stdout
     rules = load_tuning(tuned).rule_sets.values()
     assert ("there is no rule that could be lost" in done.stdout) == (not any(rule.departs for rule in rules))
-    assert "no rule" in done.stdout  # points that only inform
 
 
 @pytest.mark.slow

@@ -52,10 +52,7 @@ def look(
         return 1e-4 if choice == DEFAULT else now if isinstance(now, Status) else 1e-4 / now
 
     rules = [Holding(promise(scenario, ratios), (), len(SCENARIOS)) for scenario in SCENARIOS]
-    found, launches = look_again(
-        rules, BASELINES, lambda launch: SimulatedSource(ENVIRONMENT, truth, seed, launch + 1, noise)
-    )
-    return found, len(launches)
+    return look_again(rules, BASELINES, lambda launch: SimulatedSource(ENVIRONMENT, truth, seed, launch + 1, noise))
 
 
 @pytest.mark.parametrize("noise", PATTERNS, ids=NAMES)

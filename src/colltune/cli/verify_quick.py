@@ -55,7 +55,8 @@ def check_quickly(tuned: Path, machine: MachineOptions, budget_s: float, seed: i
     say([report.disturbance.sentence] if report.disturbance.sentence else [])
     if report.disturbance.is_busy:
         raise typer.Exit(NO_VERDICT)
-    console.print(drift_table(_rows(report.found)))
+    if report.found.rules:
+        console.print(drift_table(_rows(report.found)))
     say(_sentences(report.found))
     if report.lost:
         here = report.here
@@ -72,10 +73,6 @@ def _rows(found: TuningDrift) -> Iterator[Rechecked]:
         promise, now = one.promise, median_of([look.speedup for look in one.looks])
         then = None if promise.proof is None else promise.proof.speedup.estimate
         yield Rechecked(promise.scenario, promise.choice, then, now, one.pace, one.verdict)
-    for other in found.others:
-        sentinel, now = other.sentinel, median_of([default / choice for default, choice in other.pairs])
-        pace = None if now is None else other.pace
-        yield Rechecked(sentinel.scenario, sentinel.choice, sentinel.gain, now, pace, "no rule")
 
 
 def _sentences(found: TuningDrift) -> Iterator[str]:
@@ -93,4 +90,4 @@ def _sentences(found: TuningDrift) -> Iterator[str]:
     if found.left_out:
         yield f"{format_count(found.left_out, 'rule')} left out, with calls that take too long for this --budget."
     launches = format_count(found.launches, "fresh launch", "fresh launches")
-    yield f"{launches}. Points without a rule, and the default's own times, only inform."
+    yield f"{launches}. The default's own times only inform."

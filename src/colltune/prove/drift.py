@@ -18,15 +18,14 @@ from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.judge.promises import FEWEST_LAUNCHES, MOST_LAUNCHES, Holding, Promise, add_launch, verdicts
-from colltune.judge.sentinels import Recheck, Validity, recheck, sentinels, spread
+from colltune.judge.sentinels import Validity, spread
 from colltune.measure.contract import Effort, Source
 from colltune.store.earlier import measurements
 from colltune.store.tuning import Tuning
 
-# Rules of each collective that are looked at, and points without a rule beside these.
-_MANY, _OTHERS = 12, 4
+# Rules of each collective that are looked at.
+_MANY = 12
 _EFFORT = Effort(relative_width=0.02, box_s=0.01, fewest=40, most=200)
-_LAUNCHES = 3
 # Of the time there is, what the first launches may measure for.
 _MEASURING_SHARE = 0.3
 # A point with longer calls than this would take all the time there is.
@@ -35,13 +34,12 @@ _LONGEST_SHARE = 0.05
 
 @dataclass(frozen=True)
 class TuningDrift:
-    """What became of a tuning. ``rules``: those in force, judged. ``others``: points without a rule, which only inform.
+    """What became of a tuning. ``rules``: those in force, judged. ``verdicts``: by collective.
 
-    ``verdicts``: by collective. ``left_out``: rules whose calls take too long to be measured in the time there was.
+    ``left_out``: rules whose calls take too long to be measured in the time there was.
     """
 
     rules: Sequence[Holding]
-    others: Sequence[Recheck]
     verdicts: Mapping[str, Validity]
     launches: int
     left_out: int
@@ -58,9 +56,7 @@ def drift(bench: Bench, tuning: Tuning, directory: Path, budget_s: float, seed: 
     samples = _usable(measured, bench, budget_s)
     promises = _promises(tuning, samples, bench)
     kept, left_out = _affordable(promises, budget_s)
-    ruled = {one.scenario for one in promises}
-    others = sentinels([s for s in samples if s.scenario not in ruled], _OTHERS, lambda s: _choice_of(tuning, s))
-    if not kept and not others:
+    if not samples:
         raise InputError(f"{directory} holds nothing that could be measured again here", "Tune anew")
     rules = [Holding(one, (), len(kept), legal=one.choice in bench.legal(one.scenario)) for one in kept]
     rules, launches = look_again(
@@ -68,11 +64,9 @@ def drift(bench: Bench, tuning: Tuning, directory: Path, budget_s: float, seed: 
         {one.scenario: bench.baseline(one.scenario) for one in kept},
         lambda launch: bench.launch(seed + launch),
         deadline_s,
-        [Point(one.scenario, (DEFAULT, one.choice)) for one in others],
         bench.now_s,
     )
-    found = recheck(others, launches[:_LAUNCHES])
-    return TuningDrift(rules, found, verdicts(rules), len(launches), left_out)
+    return TuningDrift(rules, verdicts(rules), launches, left_out)
 
 
 def look_again(
@@ -80,27 +74,25 @@ def look_again(
     baselines: Mapping[Scenario, Choice],
     open_source: Callable[[int], Source],
     deadline_s: float = math.inf,
-    beside: Sequence[Point] = (),
     clock: Callable[[], float] = time.monotonic,
-) -> tuple[list[Holding], list[list[Sample]]]:
-    """``rules`` after as many launches as it takes to tell, and what was measured in each.
+) -> tuple[list[Holding], int]:
+    """``rules`` after as many launches as it takes to tell, and how many that were.
 
-    ``baselines``: what each is compared with. ``open_source``: begins the launch of a number. ``beside``: points that
-    the first launches measure too. ``deadline_s`` is that of ``clock``.
+    ``baselines``: what each is compared with. ``open_source``: begins the launch of a number. ``deadline_s`` is that
+    of ``clock``.
     """
-    rules, launches, longest_s = list(rules), list[list[Sample]](), 0.0
-    while len(launches) < MOST_LAUNCHES:
+    rules, launches, longest_s = list(rules), 0, 0.0
+    while launches < MOST_LAUNCHES:
         points = [Point(p.scenario, (baselines[p.scenario], p.choice)) for p in (r.promise for r in rules if r.open)]
-        points += beside if len(launches) < _LAUNCHES else ()
         began_s = clock()
         if not points or (launches and began_s + longest_s > deadline_s):
             break
-        with closing(open_source(len(launches))) as source:
+        with closing(open_source(launches)) as source:
             in_time = takewhile(lambda _point: clock() < deadline_s, points)
             samples = [sample for _, some in source.measure(in_time, _EFFORT) for sample in some]
-        launches.append([] if source.disturbed else samples)
+        launches += 1
         longest_s = max(longest_s, clock() - began_s)
-        rules = add_launch(rules, launches[-1], baselines)
+        rules = add_launch(rules, [] if source.disturbed else samples, baselines)
     return rules, launches
 
 
