@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from colltune.core.errors import LaunchError
-from colltune.prove.in_run.whole_runs import DEFAULT_SIDE, Checked, Side, check_application
+from colltune.prove.compare.whole_runs import DEFAULT_SIDE, Checked, Side, check_application
 
 _RUNS = 7
 

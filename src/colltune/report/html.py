@@ -157,7 +157,7 @@ def _decision_rows(findings: Findings) -> list[dict[str, str]]:
             "place": region.place,
             "choice": str(region.choice),
             "speedup": f"{region.speedup.estimate:.2f}x" + (f" ({region.by_heap})" if region.by_heap else ""),
-            "low": f"{region.speedup.low:.2f}",
+            "interval": region.speedup.bounds_text(),
             **_times(region, points),
             "scenarios": _extent(region),
             "saved": saved_by(findings, region),

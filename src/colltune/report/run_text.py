@@ -20,7 +20,7 @@ def standing_text(one: Standing) -> str:
 
 def applications_table(found: Sequence[Standing], title: str = "in the application") -> TextTable:
     """A row for each choice and kind of call."""
-    headers = ("calls of", "choice", "pairs>", "in the calls>", "with all between>", "says", "last run")
+    headers = ("calls of", "choice", "pairs>", "speed-up in them>", "with all between>", "verdict", "last run")
     table = TextTable(headers, title)
     for one in found:
         table.add_row(*application_row(one))

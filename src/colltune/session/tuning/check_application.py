@@ -12,7 +12,7 @@ from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.mpi.application import application_of
 from colltune.profile.application_profile import Profile
 from colltune.profile.page_faults import faulting
-from colltune.prove.in_run.trial import LOG, Trial, without
+from colltune.prove.compare.trial import LOG, Trial, without
 from colltune.prove.proof import workplace
 from colltune.prove.replay.on_workbench import departing
 from colltune.session.tuning.options import Listener, TuneOptions, TuneResult

@@ -16,7 +16,7 @@ from colltune.learn.stakes import Stakes
 from colltune.mpi.installation import Installation, Library
 from colltune.mpi.job import Job, Scheduler
 from colltune.profile.application_profile import Profile, arrival_skew, stakes
-from colltune.prove.in_run.whole_runs import Checked
+from colltune.prove.compare.whole_runs import Checked
 from colltune.session.tuning.options import TuneOptions, TuneResult
 from colltune.store.tuning import Tuning
 

@@ -19,7 +19,7 @@ from colltune.deploy.live_selector import with_live
 from colltune.judge.verdict import fewest_launches
 from colltune.machine.process import RunningProgram
 from colltune.mpi.program import tuned_command
-from colltune.prove.in_run.whole_runs import DEFAULT_SIDE, Checked, Runs, Side, by_turns, check_application
+from colltune.prove.compare.whole_runs import DEFAULT_SIDE, Checked, Runs, Side, by_turns, check_application
 from colltune.prove.replay.on_workbench import departing
 from colltune.store.tuning import Tuning, write_files
 
