@@ -339,9 +339,9 @@ class Audit:
         default, chosen = found[point.choices[0]], found[point.choices[1]]
         self._costs.note(self.cost_s(scenario), default.cost_s + chosen.cost_s)
         times = PairTimes(default.time_s, chosen.time_s)
-        self._bests.tell(scenario, chosen.choice, times)
         for case in ours:
             if case.claim.choice == chosen.choice:
+                self._bests.tell(self.launches, scenario, chosen.choice, times, case.expected_times(scenario))
                 views, heaps = OtherViews.of(default, chosen), Heaps.of(default, chosen)
                 case.take(scenario, self.launches, log_speedup(default, chosen), views, Measured(times, heaps))
 
@@ -352,6 +352,7 @@ class Audit:
 
     def _conclude(self) -> None:
         """Verdicts, cuts and the outlook after a launch."""
+        self._bests.end_launch()
         for case in self._cases:
             case.doubt_basis()
         self._yardstick = self._measured_yardstick()

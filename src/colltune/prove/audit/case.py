@@ -34,6 +34,8 @@ _UNSEEN = 1e-3
 _SEEN_SLOWER = 0.5
 # Each part of a claim that is cut is so much of its weight at least.
 _PART = 0.15
+# Where the default was slowed alone in more of the comparisons, what is left of them is what slipped through.
+_SLOWED_SHARE = 1.0 / 3.0
 # In the order of OtherViews.
 _VIEWS = ("back to back", "by the mean over ranks", "where ranks come late", "into memory that was never touched")
 _WIDEST = math.log(100.0)  # an upper bound beyond this says nothing
@@ -78,9 +80,10 @@ class Case:
     def _is_slowed_alone(self, one: Taken) -> bool:
         if one.measured is None:
             return False
-        best, expected = self._best(one), self.expected_times(one.seen.scenario)
-        return one.measured.times.is_slowed_alone(best, SLOWED) or (
-            expected is not None and one.measured.times.is_slowed_alone(expected, SLOWED_SINCE)
+        since_best, since_then = self.bests.common(one.seen)
+        best, then = self._best(one), self.expected_times(one.seen.scenario)
+        return one.measured.times.is_slowed_alone(best, SLOWED, since_best) or (
+            then is not None and one.measured.times.is_slowed_alone(then, SLOWED_SINCE, since_then)
         )
 
     def _best(self, one: Taken) -> PairTimes:
@@ -103,11 +106,15 @@ class Case:
         ]
 
     @property
+    def _is_often_slowed(self) -> bool:
+        return len(self.taken) - len(self.counted) > _SLOWED_SHARE * len(self.taken)
+
+    @property
     def slowed_text(self) -> str:
-        """Why it was not judged, where the default was slowed alone in most comparisons; else ""."""
-        slowed = [one for one in self.taken if self._is_slowed_alone(one)]
-        if 2 * len(slowed) <= len(self.taken):
+        """Why it was not judged, where the default was often slowed alone; else ""."""
+        if not self._is_often_slowed:
             return ""
+        slowed = [one for one in self.taken if self._is_slowed_alone(one)]
         times = math.exp(median(self._slowed(one) for one in slowed))
         return (
             f"the default's times moved: in {len(slowed)} of {format_count(len(self.taken), 'comparison')} it took"
@@ -206,7 +213,7 @@ class Case:
             return self.verdict
         middle = math.exp(float(np.mean(launches)))
         if evidence.is_above(launches, scale, self.floor, yardstick.alpha, self.expected):
-            if self.ends_unseen:
+            if self.ends_unseen or self._is_often_slowed:
                 return self.verdict
             worse = self.by_heap
             if worse is not None and min(worse) <= 1.0:
