@@ -33,7 +33,14 @@ LAUNCHING = (
     "guidelines --hostfile HOSTS",
     "predict bcast --calibrate --hostfile HOSTS --out OUT",
 )
-GUESTS = ("profile --out OUT", "run --prove TUNED", "run --profile TUNED", "run --auto OUT", "run TUNED")
+GUESTS = (
+    "profile --out OUT",
+    "run --measure TUNED",
+    "run --prove TUNED",
+    "run --profile TUNED",
+    "run --auto OUT",
+    "run TUNED",
+)
 
 
 @pytest.fixture

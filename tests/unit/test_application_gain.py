@@ -108,7 +108,12 @@ def test_the_line_and_the_page_say_what_was_found() -> None:
     assert "10500 calls met a rule in fewer than three pairs" in text
     assert "(1.48 to 1." in text or "(1.49 to 1." in text
     nothing = gain_of(experiment(pairs(2, 2, 1.5, 0.02)), CHOICES)
-    assert "too few to compare" in gain_line(nothing)
+    assert re.search(r"; \d+ calls met a rule: too few to compare", gain_line(nothing))
+    # Of what a rule met, no block was full.
+    none = replace(experiment((), tuned_calls=0).cells[0], default_calls=0)
+    rare = gain_of(replace(experiment(), cells=(none,)), CHOICES)
+    assert "; calls of 1 kind met a rule: too few to compare" in gain_line(rare)
+    assert gain_line(gain_of(experiment(), CHOICES)).endswith("; no call met a rule")
     assert whole_run_text(nothing, "app", []).startswith("what the rules are worth to app was not measured; ")
     assert nothing.saved_s.low == -math.inf
 

@@ -61,7 +61,14 @@ def check_quickly(tuned: Path, machine: MachineOptions, budget_s: float, seed: i
     if report.lost:
         here = report.here
         place = tuned if report.same_place else tuned.with_name(f"{tuned.name}-{here.mpi}-{here.mpi_version}")
-        say([f"Tune again: {colltune_command('tune', *report.lost, '--out', place)}"])
+        options = {
+            "--mpiexec": machine.mpiexec,
+            "--hostfile": machine.host_file,
+            "--nodes": here.nodes,
+            "--ppn": here.ppn,
+        }
+        given = [str(word) for name, value in options.items() if value for word in (name, value)]
+        say([f"Tune again: {colltune_command('tune', *report.lost, *given, '--out', place)}"])
     return not report.lost
 
 

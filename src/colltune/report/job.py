@@ -171,5 +171,6 @@ def cost_text(findings: Findings) -> str:
     summary, (nodes, ppn) = findings.summary, _tuned_on(findings)
     hours = summary.total_s * nodes * ppn / 3600.0
     priced = f"{hours:,.0f}" if hours >= 100.0 else f"{hours:.3g}"
-    took = f"{format_duration(summary.total_s)} with the proof, {priced} core-hours"
+    proof = " with the proof" if summary.gated else ""
+    took = f"{format_duration(summary.total_s)}{proof}, {priced} core-hours"
     return f"{format_count(summary.samples, 'measurement')}; {took}"

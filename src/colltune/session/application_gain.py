@@ -81,7 +81,8 @@ class ApplicationGain:
     ``experiment_s``: what the experiment cost, by calls that ran by default and by agreeing. ``too_few``: calls that
     met a rule and could not be compared, for they had fewer than three pairs of blocks. ``complete``: it reached
     MPI_Finalize; else it was killed or is still running. ``runs``: how many were compared for what differs between
-    runs, which the intervals hold if they are two or more.
+    runs, which the intervals hold if they are two or more. ``kinds_met``: of calls that met a rule, also where none
+    came to a pair of blocks.
     """
 
     elapsed_s: float
@@ -95,6 +96,7 @@ class ApplicationGain:
     cells: tuple[CellGain, ...]
     complete: bool = True
     runs: int = 1
+    kinds_met: int = 0
 
     @property
     def untuned_s(self) -> Interval:
@@ -161,6 +163,7 @@ def gain_of(
         cells=tuple(sorted(gains, key=lambda one: -abs(one.saved_s.estimate))),
         complete=experiment.complete,
         runs=between[0].runs,
+        kinds_met=len(cells),
     )
 
 

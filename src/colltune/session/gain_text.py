@@ -20,8 +20,11 @@ def gain_line(gain: ApplicationGain) -> str:
     if gain.share == 0:
         return f"this run took {format_duration(gain.elapsed_s)}; proven choices were not compared with the default"
     if not gain.cells:
-        few = f"; {format_count(gain.too_few, 'call')} met a rule" if gain.too_few else "; no call met a rule"
-        return f"this run took {format_duration(gain.elapsed_s)}{few}: too few to compare tuned and default blocks"
+        few = format_count(gain.too_few, "call") if gain.too_few else f"calls of {format_count(gain.kinds_met, 'kind')}"
+        met = (
+            f"{few} met a rule: too few to compare tuned and default blocks" if gain.kinds_met else "no call met a rule"
+        )
+        return f"this run took {format_duration(gain.elapsed_s)}; {met}"
     untuned, text = gain.untuned_s, f"this run took {format_duration(gain.elapsed_s)}; "
     of_runs = f"over {gain.runs} runs" if gain.runs > 1 else "of this run alone; runs differ by more"
     interval = f" (95% interval {untuned.bounds_text(_time)}, {of_runs})"

@@ -28,8 +28,8 @@ _LEAST_S = 10.0
 class Payoff:
     """Core-seconds: what the proven decisions are expected to save over the run time to come, and what tuning took.
 
-    ``proven`` decisions, if any was judged; ``measured`` of the ``at_stake`` kinds of calls (shape and size) that can
-    be tuned.
+    ``proven`` decisions; ``measured`` of the ``at_stake`` kinds of calls (shape and size) that can be tuned.
+    ``unknown``: why it is not known what is saved, and how to tune ``again``; "" where it is.
     """
 
     saving_core_s: float
@@ -39,16 +39,16 @@ class Payoff:
     proven: int
     measured: int
     at_stake: int
-    again: str = "with a larger --budget"
-    is_judged: bool = True
+    unknown: str = ""
+    again: str = ""
 
     def text(self) -> str:
         core_s = (self.saving_low_core_s, self.saving_core_s, self.cost_core_s)
         low, mean, cost = (f"{value / 3600.0:.3g}" for value in core_s)
         seen = f"{self.measured} of its {self.at_stake} kinds of calls (collective, shape and size) were measured"
-        if not self.measured or not self.is_judged:
-            why = "On the busy machine nothing was judged" if self.measured else "None of its calls was measured"
-            return f"{why}, so it is not known what tuning saves; cost {cost} core-hours. Tune again {self.again}."
+        if self.unknown:
+            why = f"{self.unknown}, so it is not known what tuning saves"
+            return f"{why}; cost {cost} core-hours. Tune again {self.again}."
         if not self.proven:
             return f"Nothing was proven faster, so nothing is saved; {seen}; cost {cost} core-hours."
         return (
@@ -184,21 +184,26 @@ def payoff_of(result: TuneResult, at_stake: Stakes, ranks: int) -> Payoff:
     """What ``result`` is worth to the application."""
     kept = [one for one in result.gate if one.verdict is Verdict.KEPT]
     summary = result.tuning.summary
-    cost_s = summary.total_s
-    is_busy = summary.disturbance is not None and summary.disturbance.is_busy
     saved = _saved(kept, at_stake, {one.scenario: one.speedup.estimate for one in kept})
     low = _saved(kept, at_stake, {one.scenario: one.speedup.low for one in kept})
     measured = {sample.scenario for sample in result.outcome.samples if sample.times_s and sample.choice != DEFAULT}
+    unknown = again = ""
+    if not summary.gated:
+        unknown, again = "Nothing was proven, as --gate off asks", "with the proof"
+    elif summary.disturbance is not None and summary.disturbance.is_busy and not kept:
+        unknown, again = "On the busy machine nothing was judged", "on idle processors"
+    elif not measured & at_stake.share.keys():
+        unknown, again = "None of its calls was measured", f"with {summary.more_time}"
     return Payoff(
         saved * ranks,
         low * ranks,
-        cost_s * ranks,
+        summary.total_s * ranks,
         at_stake.runtime_s,
         len(kept),
         len(measured & at_stake.share.keys()),
         len(at_stake.share),
-        "on idle processors" if is_busy else f"with {summary.more_time}",
-        bool(kept) or not is_busy,
+        unknown,
+        again,
     )
 
 
