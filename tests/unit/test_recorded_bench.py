@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -63,7 +64,8 @@ def options(*collectives: str, budget_s: float, gate: bool = True) -> TuneOption
 def test_what_is_evaluated_is_what_tuning_runs(tmp_path: Path) -> None:
     """Point by point: the scenario, the choice, the repetitions and what they came to."""
     grid = table()
-    tuned = tune(RecordedBench([grid]), options("bcast", budget_s=math.inf, gate=False), tmp_path).outcome
+    alike = replace(options("bcast", budget_s=math.inf, gate=False), weights=lambda _nodes, _ppn: lambda _scenario: 1.0)
+    tuned = tune(RecordedBench([grid]), alike, tmp_path).outcome
     in_evaluation = evaluated(grid.with_default())
     assert 40 < len(tuned.samples) < len(in_evaluation)
     for own, other in zip(tuned.samples, in_evaluation, strict=False):
