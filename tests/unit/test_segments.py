@@ -82,3 +82,30 @@ def test_a_claim_has_to_gain_what_its_time_in_the_proof_brings_to_the_others(
     )["bcast"]
     assert set(found.choices.values()) == expected
     assert found.gains[at(8)] == pytest.approx(math.log(8.0 / 5.0))
+
+
+def test_what_scenarios_share_is_agreed_on_in_few_looks_whatever_disagrees() -> None:
+    """Each shape has another best choice, and all shapes of a size share what runs below theirs."""
+    choices = tuple(Choice("composed", (("below", number),)) for number in range(6))
+    shapes = tuple(2**power for power in range(1, 7))
+    scenarios = [at(size, nodes) for nodes in shapes for size in SIZES]
+
+    def time_s(scenario: Scenario, choice: Choice) -> float:
+        if choice == DEFAULT:
+            return 1.0
+        # The more nodes, the more is gained, so that the largest shape prevails.
+        place, number = shapes.index(scenario.nodes), int(dict(choice.parameters)["below"])
+        return 0.8 - 0.05 * place if number == place else 0.9
+
+    medians = {(s, c): time_s(s, c) for s in scenarios for c in (DEFAULT, *choices)}
+    looks = []
+
+    def shared(scenario: Scenario, choice: Choice) -> dict[int, Choice]:
+        looks.append(scenario)
+        return {} if choice == DEFAULT else {scenario.size_bytes: choice}
+
+    space = Space("bcast", tuple(scenarios), lambda _scenario: (DEFAULT, *choices))
+    found = decide({"bcast": MeasuredModel(medians)}, {"bcast": space}, [], lambda _one: DEFAULT, 1.03, shared)["bcast"]
+    assert {c for c in found.choices.values() if c != DEFAULT} == {choices[-1]}
+    assert all(found.choices[at(size, shapes[-1])] == choices[-1] for size in SIZES)
+    assert len(looks) <= 3 * len(medians)

@@ -120,11 +120,13 @@ class _Gains:
 
     def decided(self, price: Callable[[float, float], float]) -> Decided:
         """``price``: what a claim has to gain, by the time of its calls by default and by its gain."""
+        segments = self._segments(price)
         settled: dict[Hashable, Choice] = {}
-        choices = self._segments(price, settled)
-        while conflict := _dearest_conflict(choices, self._shared, self._gain):
-            settled[conflict[0]] = conflict[1]
-            choices = self._segments(price, settled)
+        choices = segments.decide()
+        while more := _settled(choices, self._shared, self._gain):
+            settled |= more
+            segments = replace(segments, worth=self._agreeing(segments.worth, settled))
+            choices = segments.decide()
         gains = {scenario: self._gain(scenario, choice) for scenario, choice in choices.items()}
         default_s = {scenario: math.exp(self._default(scenario)) for scenario in choices}
         for scenario, ends in _between(choices).items():
@@ -133,11 +135,9 @@ class _Gains:
             default_s[scenario] = max(default_s[end] for end in ends)
         return Decided(choices, gains, default_s)
 
-    def _segments(
-        self, price: Callable[[float, float], float], settled: Mapping[Hashable, Choice]
-    ) -> dict[Scenario, Choice]:
+    def _segments(self, price: Callable[[float, float], float]) -> Segments:
         worth: dict[Scenario, dict[Choice, float]] = {}
-        excluded: dict[Scenario, list[Choice]] = {}
+        excluded: dict[Scenario, set[Choice]] = {}
         prices: dict[int, list[float]] = {}
         luck: dict[tuple[int, int], float] = {}
         for scenario in self._scenarios:
@@ -146,13 +146,26 @@ class _Gains:
             prices.setdefault(scenario.size_bytes, []).append(price(math.exp(self._default(scenario)), most))
             # The best of n that differ by noise alone seems so much better than the default.
             luck[scenario.nodes, scenario.ppn] = weight * 2.0 * _NOISE * math.sqrt(math.log(len(gains) + 1))
-            excluded[scenario] = [choice for choice in gains if self._is_slower(scenario, choice)]
+            excluded[scenario] = {choice for choice in gains if self._is_slower(scenario, choice)}
             worth[scenario] = {
                 choice: weight * (gain - self._floor)
                 for choice, gain in gains.items()
-                if choice not in excluded[scenario] and self._agrees(scenario, choice, settled)
+                if choice not in excluded[scenario]
             }
-        return Segments(worth, excluded, {size: median(some) for size, some in prices.items()}, luck).decide()
+        return Segments(worth, excluded, {size: median(some) for size, some in prices.items()}, luck)
+
+    def _agreeing(
+        self, worth: Mapping[Scenario, Mapping[Choice, float]], settled: Mapping[Hashable, Choice]
+    ) -> dict[Scenario, dict[Choice, float]]:
+        """``worth`` of the choices that agree with what is settled."""
+
+        def agrees(scenario: Scenario, choice: Choice) -> bool:
+            return all(settled.get(key, value) == value for key, value in self._shared(scenario, choice).items())
+
+        return {
+            scenario: {choice: value for choice, value in some.items() if agrees(scenario, choice)}
+            for scenario, some in worth.items()
+        }
 
     def _candidates(self, scenario: Scenario) -> Iterator[Choice]:
         left_out = {DEFAULT, self._baseline(scenario)} | self._broken
@@ -180,9 +193,6 @@ class _Gains:
         best = max(gains, key=gains.__getitem__, default=DEFAULT)
         return best if len(choices) == 1 or gains.get(best, 0.0) > self._floor else DEFAULT
 
-    def _agrees(self, scenario: Scenario, choice: Choice, settled: Mapping[Hashable, Choice]) -> bool:
-        return not settled or all(settled.get(k, v) == v for k, v in self._shared(scenario, choice).items())
-
     def _is_slower(self, scenario: Scenario, choice: Choice) -> bool:
         """By more than noise: as far as is known, or as it was measured in any state of the heap."""
         if self._gain(scenario, choice) < self._floor - _NOISE:
@@ -207,20 +217,34 @@ def _between(decided: Mapping[Scenario, Choice]) -> dict[Scenario, tuple[Scenari
     return found
 
 
-def _dearest_conflict(
+def _settled(
     decided: Mapping[Scenario, Choice], shared: Shared, gain: Callable[[Scenario, Choice], float]
-) -> tuple[Hashable, Choice] | None:
-    """Of what the choices do not agree on, that with the most gain at stake, and what gains most there."""
-    at_stake: defaultdict[Hashable, defaultdict[Choice, float]] = defaultdict(lambda: defaultdict(float))
+) -> dict[Hashable, Choice]:
+    """What the choices do not agree on, with what gains most there; that with the most gain at stake comes first.
+
+    A scenario whose choice does not prevail in one thing has no say in the others: it is made anew. Settled are all
+    at once, since each time that choices are made anew takes as long as the first.
+    """
+    votes: defaultdict[Hashable, dict[Scenario, Choice]] = defaultdict(dict)
+    gains: dict[Scenario, float] = {}
     for scenario, choice in decided.items():
         if choice != DEFAULT:
+            gains[scenario] = max(gain(scenario, choice), 0.0)
             for key, value in shared(scenario, choice).items():
-                at_stake[key][value] += max(gain(scenario, choice), 0.0)
-    conflicts = {key: votes for key, votes in at_stake.items() if len(votes) > 1}
-    if not conflicts:
-        return None
-    key = max(conflicts, key=lambda one: sum(conflicts[one].values()))
-    return key, max(conflicts[key], key=lambda choice: conflicts[key][choice])
+                votes[key][scenario] = value
+    conflicts = {key: some for key, some in votes.items() if len(set(some.values())) > 1}
+    settled: dict[Hashable, Choice] = {}
+    for key in sorted(conflicts, key=lambda one: -sum(gains.get(scenario, 0.0) for scenario in conflicts[one])):
+        at_stake: defaultdict[Choice, float] = defaultdict(float)
+        for scenario, value in conflicts[key].items():
+            if scenario in gains:
+                at_stake[value] += gains[scenario]
+        if len(at_stake) > 1:
+            settled[key] = max(at_stake, key=at_stake.__getitem__)
+            for scenario, value in conflicts[key].items():
+                if value != settled[key]:
+                    gains.pop(scenario, None)
+    return settled
 
 
 def unproven_rules(
