@@ -37,7 +37,7 @@ def test_a_matrix_is_in_the_cell_that_its_calls_have(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "it is empty"),
+        ("", "is empty, and no matrix"),
         ("1 2\n3\n", "line 2 has 1 numbers, and the first has 2"),
         ("1 2 3\n4 5 6\n", "2 x 3 values"),
         ("1 2\n3 x\n", "line 2 has more than whole numbers"),

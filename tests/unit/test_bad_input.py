@@ -25,8 +25,8 @@ from terminals import MEASURED
         (["plan", "bcast", "--min-size", "1MiB", "--max-size", "4"], "--min-size 1 MiB is above --max-size 4 B"),
         (["report", "absent"], "absent does not exist (tuning.json). Make one: colltune tune"),
         (["verify", "."], ". holds no tuning"),
-        (["env", "PROGRAM"], "is no directory"),
-        (["site", "status", "absent"], "absent is no store of a site"),
+        (["env", "PROGRAM"], "is a program or other binary file, and no tuning. Give the directory of one"),
+        (["site", "status", "absent"], "absent is no store of a site: No such file"),
         (["study", "evaluate", "absent"], "there is no file absent. Give a CSV"),
     ],
 )

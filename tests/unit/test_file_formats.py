@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from colltune.alltoallv.matrices import load_matrix
 from colltune.cli.app import app
 from colltune.core.errors import InputError
 from colltune.core.scenario import Scenario
@@ -21,7 +22,9 @@ from colltune.machine.file_formats import PROFILES, Format, log_text, recognise
 from colltune.profile.profile_files import load_profile
 from colltune.session.lint import lint_selection
 from colltune.session.sides import parse_side
+from colltune.site.store import SiteStore
 from colltune.store.dataset import read_table
+from colltune.store.tuning import load_tuning
 
 RECORDED = Path(__file__).parents[1] / "recorded"
 PRINTED = RECORDED / "benchmarks"
@@ -196,6 +199,23 @@ def test_every_command_says_the_same_of_a_file(data: bytes, tmp_path: Path) -> N
                   ["study", "evaluate", str(given)]):  # fmt: skip
         result = CliRunner().invoke(app, words)
         assert what in str(result.exception), words
+
+
+def test_what_is_handed_over_in_the_place_of_something_else_is_named(tmp_path: Path) -> None:
+    given = tmp_path / "given"
+    readers: dict[str, Callable[[Path], object]] = {
+        "tuning": load_tuning, "matrix of counts": load_matrix, "store of a site": SiteStore.opened,
+    }  # fmt: skip
+    for use, read in readers.items():
+        for data in (b"node01:8\nnode02:8\n", b"##IPMv2.0.6####\n", b'{"kind": "colltune-profile"}', b"\x7fELF\0\1"):
+            given.write_bytes(data)
+            with pytest.raises(InputError, match=re.escape(f"given is {recognise(data).what}, and no {use}. ")):
+                read(given)
+    with pytest.raises(InputError, match=re.escape(f"{tmp_path} is a directory, and no store of a site. Make one by")):
+        SiteStore.opened(tmp_path)
+    given.write_text("0 8\n8 x\n")  # which is nearly one
+    with pytest.raises(InputError, match="is no matrix of counts: line 2 has more than whole numbers: '8 x'"):
+        load_matrix(given)
 
 
 def test_a_profile_is_whole_and_of_one_run(tmp_path: Path) -> None:

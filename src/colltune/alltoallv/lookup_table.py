@@ -13,6 +13,7 @@ from colltune.core.errors import InputError, on_os_error
 from colltune.core.grouping import grouped
 from colltune.core.sample import Environment
 from colltune.emit.rule_text import MOST_CHOICES, format_list, format_rules, parse_lines
+from colltune.machine.file_formats import described
 from colltune.machine.files import read_text, write_atomically
 
 FIRST_CALL = 2
@@ -143,8 +144,10 @@ def load_table(path: Path) -> list[TableEntry]:
     """The entries of a table. Raises InputError with what is wrong."""
     try:
         text = read_text(path, link=True)
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read the look-up table {path}: {error}", _MAKE) from error
+    except OSError as error:
+        raise InputError(f"cannot read the look-up table {path}: {error.strerror}", _MAKE) from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{described(path)}, and no look-up table", _MAKE) from error
     try:
         return _parse(text)
     except (LookupError, TypeError, ValueError) as error:

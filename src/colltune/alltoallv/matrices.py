@@ -16,6 +16,7 @@ from colltune.alltoallv.setting import Shape
 from colltune.core.errors import InputError, on_os_error
 from colltune.core.scenario import Scenario
 from colltune.machine.arrays import read_array
+from colltune.machine.file_formats import described
 from colltune.machine.files import read_file, read_text, write_atomically
 
 _ADVICE = (
@@ -67,6 +68,8 @@ def load_matrix(path: Path) -> Matrix:
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}", _ADVICE) from error
     except (ValueError, OverflowError) as error:
+        if not read_file(path, link=True).lstrip()[:1].isdigit():
+            raise InputError(f"{described(path)}, and no matrix of counts", _ADVICE) from error
         raise InputError(f"{path} is no matrix of counts: {error}", _ADVICE) from error
     if found.ndim != 2 or found.shape[0] != found.shape[1] or not np.issubdtype(found.dtype, np.integer):
         shape = " x ".join(map(str, found.shape))

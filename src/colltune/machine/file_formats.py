@@ -12,7 +12,7 @@ from pathlib import Path
 
 from colltune.core.errors import InputError
 from colltune.core.scenario import COLLECTIVES
-from colltune.machine.files import MIB, MOST_BYTES, unpacked
+from colltune.machine.files import MIB, MOST_BYTES, read_file, unpacked
 
 
 class Format(StrEnum):
@@ -144,6 +144,16 @@ def require_format(
     if found.format is not None and found.format in formats:
         return found.format, found.packed
     raise InputError(f"{path} is {found.what}, and no {use}", found.hint or next_step)
+
+
+def described(path: Path) -> str:
+    """``"hosts is a list of hosts"``: what is found in the place of something else."""
+    if path.is_dir():
+        return f"{path} is a directory"
+    try:
+        return f"{path} is {recognise(read_file(path, link=True)).what}"
+    except OSError as error:
+        return f"{path}: {error.strerror}"
 
 
 def log_text(data: bytes) -> str:

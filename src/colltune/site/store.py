@@ -24,6 +24,7 @@ from pathlib import Path
 from colltune.core.errors import ColltuneError, InputError, on_os_error
 from colltune.machine import files
 from colltune.machine.compile import cache_directory
+from colltune.machine.file_formats import described
 from colltune.site.entry import MOST_BYTES, SUFFIX, BadEntryError, Entry, RevokedError, name_of, pack, unpack
 from colltune.site.identity import Identity
 
@@ -62,7 +63,9 @@ class SiteStore:
             schema = files.parse_json(files.read_file(directory / MARK))["schema"]
         except OSError as error:
             raise InputError(
-                f"{directory} is no store of a site: {error.strerror}",
+                f"{described(directory)}, and no store of a site"
+                if directory.exists()
+                else f"{directory} is no store of a site: {error.strerror}",
                 f"Make one by `colltune site init {directory}`, or correct --store or COLLTUNE_STORE",
             ) from error
         except (ValueError, KeyError, TypeError) as error:

@@ -22,6 +22,7 @@ from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import SizeBasis
 from colltune.core.summary import Summary
+from colltune.machine.file_formats import described
 from colltune.machine.files import fitted, parse_json, read_file, write_atomically
 from colltune.store.summary_json import WrittenSummary, read_choice, write_summary
 
@@ -201,16 +202,13 @@ def load_tuning(directory: Path) -> Tuning:
     """Reads a tuning. Raises InputError where there is none, it cannot be read, or a file is missing or changed."""
     path = directory / MANIFEST
     if not path.exists():
-        what = (
-            "holds no tuning"
-            if directory.is_dir()
-            else "does not exist"
-            if not directory.exists()
-            else "is no directory"
-        )
-        raise InputError(
-            f"{directory} {what} ({MANIFEST})", f"Make one: colltune tune bcast allreduce --out {directory}"
-        )
+        is_place, make = directory.is_dir() or not directory.exists(), "colltune tune bcast allreduce --out"
+        what = f"{directory} {'holds no tuning' if directory.is_dir() else 'does not exist'} ({MANIFEST})"
+        if not is_place:
+            raise InputError(
+                f"{described(directory)}, and no tuning", f"Give the directory of one, or make it: {make} DIR"
+            )
+        raise InputError(what, f"Make one: {make} {directory}")
     try:
         document = parse_json(read_file(path))
         if (schema := fitted(document, _Schema).schema) != SCHEMA:
