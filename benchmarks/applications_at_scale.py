@@ -176,7 +176,7 @@ def tuned(simulation: Simulation, profiles: Sequence[Profile], budget_s: float, 
     called = sorted({scenario.collective for scenario in share})
     options = TuneOptions(called, budget_s=budget_s, stakes=Stakes(share, RUNTIME_S))
     result = tune(simulation, options, out, Listener(note=lambda text: print(text, file=sys.stderr, flush=True)))
-    return result.tuning, sum(one.verdict is Verdict.KEPT for one in result.gate)
+    return result.tuning, sum(one.verdict is Verdict.KEPT for one in result.decisions)
 
 
 def chooser(tuning: Tuning) -> Callable[[Scenario], Choice]:

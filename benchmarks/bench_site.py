@@ -115,7 +115,7 @@ class Site:
                 same += [changed] if number > 1 else []
                 if number == UPGRADE_AFTER:
                     shutil.copytree(store, copy)
-                    kept = Counter(one.choice.algorithm for one in result.gate if one.verdict is Verdict.KEPT)
+                    kept = Counter(one.choice.algorithm for one in result.decisions if one.verdict is Verdict.KEPT)
             if kept:
                 after = slowed(self.grid, kept.most_common(1)[0][0])
                 for number in range(UPGRADE_AFTER + 1, JOBS + 1):

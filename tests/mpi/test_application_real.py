@@ -106,7 +106,7 @@ def test_tune_withdraws_and_says_so(
     found = check_with_application(bench, result_of(tuning), profile, options, tmp_path, listener, StopRequest())
     tuned = load_tuning(tmp_path)
     assert {name for name, rules in tuned.rule_sets.items() if len(rules.rules) > 1} == left
-    assert [one.verdict for one in found.gate] == [Verdict.KEPT if left else Verdict.REFUSED]
+    assert [one.verdict for one in found.decisions] == [Verdict.KEPT if left else Verdict.REFUSED]
     assert (tuned.summary.speedup is not None) == bool(left)
     assert ("withdrawn for it: the rules of allreduce" in said[-1]) != bool(left)
     assert said[-1].startswith(f"with the rules the application is {'faster' if left else 'slower'}: ")

@@ -115,7 +115,7 @@ def test_the_application_is_evidence_in_the_audit(tmp_path: Path) -> None:
     for number in range(3):
         leave_run(tmp_path, ENVIRONMENT, RING, 1.6, size=LARGE, when_s=1e9 + number)
     result = tune(MemoryBench(truth), options(), tmp_path)
-    reasons = {one.told for one in result.gate if one.verdict is Verdict.KEPT and one.choice == RING}
+    reasons = {one.told for one in result.decisions if one.verdict is Verdict.KEPT and one.choice == RING}
     assert any("and 3 runs of the application" in reason for reason in reasons), reasons
 
 

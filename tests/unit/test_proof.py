@@ -259,7 +259,7 @@ def decided(bench: Bench, candidates: Mapping[Scenario, Choice], gain: float = 0
 
 def test_the_proof_keeps_what_is_faster_and_writes_down_what_it_measured(tmp_path: Path) -> None:
     bench = Bench(usual)
-    gate = prove(bench, tmp_path, CANDIDATES).judge(decided(bench, CANDIDATES), rules_of, bench.emit).gate
+    gate = prove(bench, tmp_path, CANDIDATES).judge(decided(bench, CANDIDATES), rules_of, bench.emit).decisions
     assert {r.choice: r.verdict for r in gate} == {FAST: Verdict.KEPT, RING: Verdict.REFUSED}
     assert not [path for path in tmp_path.iterdir() if path.name != CONFIRMATION], "the trial files are gone"
     launches = {s.launch for s in read_journal(tmp_path / CONFIRMATION).samples if s.choice == FAST}
@@ -273,7 +273,7 @@ def test_a_time_that_the_campaign_measured_shows_that_the_default_moved_and_one_
     of_model = decided(bench, {MINE: FAST})
     of_model["bcast"].default_s[MINE] /= 3.0  # between two sizes the default may change its algorithm
     proof = prove(bench, tmp_path / "model", {BESIDE: FAST})
-    [found] = proof.judge(of_model, rules_of, bench.emit).gate
+    [found] = proof.judge(of_model, rules_of, bench.emit).decisions
     assert found.verdict is Verdict.KEPT, found.reason
     proof = prove(bench, tmp_path / "measured", {MINE: FAST}, left_s=2.0)
     proof = replace(
@@ -283,7 +283,7 @@ def test_a_time_that_the_campaign_measured_shows_that_the_default_moved_and_one_
             for one in proof.samples
         ],
     )
-    [found] = proof.judge(of_model, rules_of, bench.emit).gate
+    [found] = proof.judge(of_model, rules_of, bench.emit).decisions
     assert found.verdict is Verdict.NOT_TRIED
     assert "it took 3.0" in found.reason
 
@@ -291,7 +291,7 @@ def test_a_time_that_the_campaign_measured_shows_that_the_default_moved_and_one_
 def test_without_time_nothing_is_proven_and_nothing_is_launched_for_it(tmp_path: Path) -> None:
     bench = Bench(usual)
     proof = prove(bench, tmp_path, CANDIDATES, left_s=-1.0)
-    gate = proof.judge(decided(bench, CANDIDATES), rules_of, bench.emit).gate
+    gate = proof.judge(decided(bench, CANDIDATES), rules_of, bench.emit).decisions
     assert [r.verdict for r in gate] == [Verdict.NOT_TRIED] * 2
     assert bench.launches == 0
 
@@ -327,17 +327,17 @@ def test_what_is_cut_off_before_the_files_are_compared_is_provisional(tmp_path: 
             stop.make()
 
     cut = replace(proof, stop=stop, listener=Listener(proof=progress, stage=begin))
-    (result,) = cut.judge(decided(bench, {MINE: FAST}), rules_of, bench.emit).gate
+    (result,) = cut.judge(decided(bench, {MINE: FAST}), rules_of, bench.emit).decisions
     assert result.verdict is Verdict.PROVISIONAL
     assert "not compared" in result.reason
     # Another run, which is not cut off, proves it.
-    (again,) = prove(bench, tmp_path, {MINE: FAST}).judge(decided(bench, {MINE: FAST}), rules_of, bench.emit).gate
+    (again,) = prove(bench, tmp_path, {MINE: FAST}).judge(decided(bench, {MINE: FAST}), rules_of, bench.emit).decisions
     assert again.verdict is Verdict.KEPT
 
 
 def test_no_candidates_need_no_proof(tmp_path: Path) -> None:
     bench = Bench(usual)
-    assert not prove(bench, tmp_path, {MINE: FAST}).judge(decided(bench, {}), rules_of, bench.emit).gate
+    assert not prove(bench, tmp_path, {MINE: FAST}).judge(decided(bench, {}), rules_of, bench.emit).decisions
     assert bench.launches == 0
 
 

@@ -79,7 +79,7 @@ def test_a_tuning_with_its_proof_keeps_to_its_budget_and_keeps_what_is_faster(la
     grids = [table("bcast"), table("allreduce")]
     bench = RecordedBench(grids, launch_s=5.0, launch_sd=launch_sd)
     result = tune(bench, options("bcast", "allreduce", budget_s=120.0), tmp_path)
-    kept = [one for one in result.gate if one.verdict is Verdict.KEPT]
+    kept = [one for one in result.decisions if one.verdict is Verdict.KEPT]
     assert {one.scenario.collective for one in kept} == {"bcast", "allreduce"}
     assert all(true_time_s(one.scenario, one.choice) < true_time_s(one.scenario, DEFAULT) for one in kept)
     for grid in grids:
@@ -95,7 +95,7 @@ def test_equal_seeds_tune_alike_and_launches_differ(tmp_path: Path) -> None:
         for number in range(2)
     ]
     assert found[0].outcome.samples == found[1].outcome.samples
-    assert found[0].gate == found[1].gate
+    assert found[0].decisions == found[1].decisions
     bench, point = RecordedBench([table()], launch_sd=0.1), Point(table().scenarios[0], (DEFAULT, RING))
     medians = [[s.time_s for _, (s, _) in bench.launch(SEED).measure([point], Effort())] for _ in range(3)]
     assert len({round(time_s, 9) for [time_s] in medians}) == 3

@@ -96,7 +96,7 @@ def test_what_is_proven_is_faster_and_what_is_not_stays(
             could_gain += 1
             gained += time_s(formula, simulation, scenario, ours) < 1.05 * best_s
     assert gained > 0.9 * could_gain > 0
-    kept = [one for one in result.gate if one.verdict is Verdict.KEPT]
+    kept = [one for one in result.decisions if one.verdict is Verdict.KEPT]
     assert kept
     assert min(one.speedup.low for one in kept) >= THRESHOLD
     assert read_journal(tmp_path / JOURNAL).samples == tuple(result.outcome.samples)

@@ -66,7 +66,7 @@ def index_of(store: SiteStore, bench: MemoryBench) -> Index:
 
 
 def kept(result: TuneResult) -> set[tuple[Scenario, Choice]]:
-    return {(one.scenario, one.choice) for one in result.gate if one.verdict is Verdict.KEPT}
+    return {(one.scenario, one.choice) for one in result.decisions if one.verdict is Verdict.KEPT}
 
 
 @pytest.mark.parametrize("kind", [MemoryBench, MemoryLibrary])
@@ -219,7 +219,7 @@ def test_a_job_whose_site_knows_much_leaves_what_gains_little(store: SiteStore, 
 
     benches = [replace(small(MemoryBench, launch_s=2.0), truth=little) for _ in range(3)]
     results = [job(bench, store, tmp_path / f"job{number}", budget_s=14.0) for number, bench in enumerate(benches)]
-    left = [one for one in results[-1].gate if one.verdict is Verdict.NOT_TRIED]
+    left = [one for one in results[-1].decisions if one.verdict is Verdict.NOT_TRIED]
     assert left
     assert {one.why for one in left} == {Why.NOT_WORTH}
     assert kept(results[-1]) >= kept(results[0]) != set()

@@ -60,12 +60,12 @@ def test_the_better_algorithm_is_found_proven_and_written(kind: type[MemoryBench
     assert all(ours_s <= default_s for default_s, ours_s in times.values())
     worth_it = [ours_s < default_s for s, (default_s, ours_s) in times.items() if default_s > 1.2 * truth(s, RING)]
     assert sum(worth_it) > 0.9 * len(worth_it) > 0
-    kept = [one for one in result.gate if one.verdict is Verdict.KEPT]
+    kept = [one for one in result.decisions if one.verdict is Verdict.KEPT]
     assert min(one.speedup.low for one in kept) > THRESHOLD
     assert result.outcome.reasons == {"bcast": WHOLE}
     assert read_journal(tmp_path / JOURNAL).samples == result.outcome.samples
     proof = read_journal(tmp_path / CONFIRMATION).samples
-    assert {sample.scenario for sample in proof} <= {one.scenario for one in result.gate}
+    assert {sample.scenario for sample in proof} <= {one.scenario for one in result.decisions}
     assert len({sample.launch for sample in proof}) >= FEWEST_LAUNCHES
     summary = load_tuning(tmp_path).summary
     assert summary.total_s == pytest.approx(bench.now_s())
@@ -102,7 +102,7 @@ def test_a_file_whose_search_costs_more_than_it_brings_is_not_written(tmp_path: 
     assert free.tuning.rule_sets["bcast"].departs
     dear = tune(MemoryLibrary(close, search_s=5e-6), options(), tmp_path / "dear")
     assert not dear.tuning.rule_sets["bcast"].departs
-    assert any("in force" in one.reason for one in dear.gate if one.verdict is Verdict.REFUSED)
+    assert any("in force" in one.reason for one in dear.decisions if one.verdict is Verdict.REFUSED)
 
 
 def test_a_collective_that_is_wrong_under_its_file_keeps_the_default(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_collective_that_is_wrong_under_its_file_keeps_the_default(tmp_path: P
     result = tune(MemoryLibrary(truth, fault="bcast"), options(), tmp_path, Listener(note=notes.append))
     assert not load_tuning(tmp_path).rule_sets["bcast"].departs
     assert "bcast keep the default" in " ".join(notes)
-    reasons = {one.reason for one in result.gate if one.choice == RING and one.ratios}
+    reasons = {one.reason for one in result.decisions if one.choice == RING and one.ratios}
     assert "the conformance check found a wrong result under its file" in reasons
 
 
@@ -120,14 +120,14 @@ def test_what_was_not_checked_in_time_is_not_called_wrong(tmp_path: Path, monkey
     result = tune(MemoryLibrary(truth, fault="slow"), options(), tmp_path, Listener(note=notes.append))
     assert not load_tuning(tmp_path).rule_sets["bcast"].departs
     assert any("the check did not end within" in text for text in notes)
-    proven = {one.reason for one in result.gate if one.verdict is Verdict.PROVISIONAL}
+    proven = {one.reason for one in result.decisions if one.verdict is Verdict.PROVISIONAL}
     assert proven == {"the results under the files were not checked: the check did not end in its time"}
 
 
 def test_nothing_is_written_where_nothing_is_faster(tmp_path: Path) -> None:
     result = tune(MemoryLibrary(lambda scenario, _choice: 1e-6 * (1 + scenario.size_bytes), NOISY), options(), tmp_path)
     assert not result.tuning.rule_sets["bcast"].departs
-    assert not [one for one in result.gate if one.verdict is Verdict.KEPT]
+    assert not [one for one in result.decisions if one.verdict is Verdict.KEPT]
 
 
 @pytest.mark.parametrize("kind", BENCHES)
@@ -143,7 +143,7 @@ def test_what_is_cut_off_in_the_measuring_is_provisional_and_goes_on(kind: type[
     cut_off = tune(bench, options(), tmp_path, Listener(progress), stop)
     assert cut_off.outcome.interrupted
     assert bench.launches[0].closed
-    assert {one.verdict for one in cut_off.gate} <= {Verdict.PROVISIONAL, Verdict.REFUSED}
+    assert {one.verdict for one in cut_off.decisions} <= {Verdict.PROVISIONAL, Verdict.REFUSED}
     assert not load_tuning(tmp_path).rule_sets["bcast"].departs
     before = read_journal(tmp_path / JOURNAL).samples
     whole = tune(kind(truth), options(resume=True), tmp_path)
@@ -165,7 +165,7 @@ def test_what_is_cut_off_in_the_proof_is_provisional(kind: type[MemoryBench], tm
 
     result = tune(kind(truth), options(), tmp_path, Listener(proof=proof), stop)
     assert result.outcome.interrupted
-    assert Verdict.KEPT not in {one.verdict for one in result.gate}
+    assert Verdict.KEPT not in {one.verdict for one in result.decisions}
     later = load_tuning(tmp_path).provisional
     assert later is not None
     assert later.rule_sets["bcast"].departs

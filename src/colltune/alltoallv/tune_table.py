@@ -47,9 +47,9 @@ _SET_UP_SHARE = 0.02
 
 @dataclass(frozen=True)
 class AlltoallvResult:
-    """``table``: the file; ``rules``: what was proven, by part of the job; ``gate``: what was judged.
+    """``table``: the file; ``rules``: what was proven, by part of the job; ``decisions``: what was judged.
 
-    Ratios of the gate are the library's time over the candidate's.
+    Ratios of the decisions are the library's time over the candidate's.
 
     Where ``outcome`` was interrupted the file is that of before, if there was one.
     """
@@ -57,7 +57,7 @@ class AlltoallvResult:
     table: Path
     rules: Mapping[Shape, Sequence[AlltoallvRule]]
     outcome: Outcome
-    gate: Sequence[Decision]
+    decisions: Sequence[Decision]
     environment: Environment
 
 

@@ -151,7 +151,7 @@ class Display:
             self._whole(line)
         for reason, collectives in _by_reason(result.outcome.reasons).items():
             self._whole("\n".join(folded(f"{', '.join(collectives)}: {reason}.", WIDTH)))
-        if result.gate:
+        if result.decisions:
             self._whole(f"{'all of it':<10} {colltune_command('report', out, '--text', '--all')}")
         for line in steps_text(found, out):
             self._whole(line)

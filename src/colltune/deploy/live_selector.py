@@ -18,14 +18,14 @@ FOLDER = "live"
 _WAYS = ("file", "live")
 
 
-def proven_live(gate: Sequence[Decision]) -> list[Decision]:
-    """``gate`` as far as it concerns the selector: what was proven by control variables, which it sets too.
+def proven_live(decisions: Sequence[Decision]) -> list[Decision]:
+    """``decisions`` as far as it concerns the selector: what was proven by control variables, which it sets too.
 
     A file may have been refused for the search that it costs, or because it cannot tell two shapes apart.
     """
     return [
         replace(result, verdict=Verdict.KEPT, why=Why.MEASURED, reason="") if result.why is Why.SLOW_FILE else result
-        for result in gate
+        for result in decisions
     ]
 
 

@@ -55,7 +55,7 @@ class Judged:
     for they told where to cut a region.
     """
 
-    gate: Sequence[Decision]
+    decisions: Sequence[Decision]
     rest_s: float
     compared: Sequence[Sample] = ()
     looked: Sequence[Sample] = ()
@@ -133,13 +133,13 @@ class Proof:
         together = Decided.together(decided.values())
         judged = self._audited(self._unsettled(together), self.deadline_s - files_s)
         known = [self.before.settled[one] for one in sorted(self.before.settled.keys() & together.choices.keys())]
-        gate = [*known, *judged.gate]
-        if library is not None and not self.before.is_in_force(rules_of(gate)):
-            gate = self._compared(library, gate, together.default_s, rules_of, emit)
+        decisions = [*known, *judged.decisions]
+        if library is not None and not self.before.is_in_force(rules_of(decisions)):
+            decisions = self._compared(library, decisions, together.default_s, rules_of, emit)
         if watch is not None and before is not None:
             found = watch.tally.found(before)
-            gate = [one if one.scenario in self.before.settled else _with(found, one) for one in gate]
-        return replace(judged, gate=gate)
+            decisions = [one if one.scenario in self.before.settled else _with(found, one) for one in decisions]
+        return replace(judged, decisions=decisions)
 
     def _unsettled(self, decided: Decided) -> Decided:
         """``decided`` without what other jobs settled: that is neither claimed nor beside what is."""
@@ -149,28 +149,30 @@ class Proof:
     def _compared(
         self,
         library: LibraryBench,
-        gate: Sequence[Decision],
+        decisions: Sequence[Decision],
         default_s: Mapping[Scenario, float],
         rules_of: Rules,
         emit: Emit,
     ) -> list[Decision]:
-        """``gate`` after the comparison of the files, where there is anything to compare.
+        """``decisions`` after the comparison of the files, where there is anything to compare.
 
         What no file decides was proven by the control variables that the live selector sets.
         """
-        beside = [result for result in gate if not library.catalogue.collective(result.scenario.collective).in_file]
-        gate = [result for result in gate if result not in beside]
+        beside = [
+            result for result in decisions if not library.catalogue.collective(result.scenario.collective).in_file
+        ]
+        decisions = [result for result in decisions if result not in beside]
         if self.stop.made:
-            return [*beside, *provisional(gate, _UNCOMPARED)]
-        if not any(result.verdict is Verdict.KEPT for result in gate):
-            return [*beside, *gate]
+            return [*beside, *provisional(decisions, _UNCOMPARED)]
+        if not any(result.verdict is Verdict.KEPT for result in decisions):
+            return [*beside, *decisions]
         self.listener.stage("comparing the file in force with the default")
         try:
             with self.stop.cuts(), workplace(self.out) as place:
-                return [*beside, *self._in_force(library, place, default_s, rules_of, emit).keep_what_pays(gate)]
+                return [*beside, *self._in_force(library, place, default_s, rules_of, emit).keep_what_pays(decisions)]
         except INTERRUPTIONS:
             self.listener.note("the comparison of the files was cut off, so nothing is proven")
-            return [*beside, *provisional(gate, _UNCOMPARED)]
+            return [*beside, *provisional(decisions, _UNCOMPARED)]
 
     def _in_force(
         self, library: LibraryBench, place: Path, default_s: Mapping[Scenario, float], rules_of: Rules, emit: Emit

@@ -39,13 +39,13 @@ def judge_one_launch(
     return Decision(scenario, choice, verdict, tuple(ratios), f"{told}; the job was ended before the proof")
 
 
-def provisional(gate: Sequence[Decision], missing: str, why: str = "the job was ended") -> list[Decision]:
-    """``gate`` with its kept decisions made provisional: ``missing`` was not done, ``why`` is what kept it from it."""
+def provisional(decisions: Sequence[Decision], missing: str, why: str = "the job was ended") -> list[Decision]:
+    """``decisions``, those kept made provisional: ``missing`` was not done, ``why`` is what kept it from it."""
     return [
         replace(result, verdict=Verdict.PROVISIONAL, reason=f"{missing}: {why}")
         if result.verdict is Verdict.KEPT
         else result
-        for result in gate
+        for result in decisions
     ]
 
 
@@ -53,7 +53,7 @@ def proven_rules(
     bench: Bench,
     spaces: Mapping[str, Space],
     decided: Mapping[str, Mapping[Scenario, Choice]],
-    gate: Sequence[Decision],
+    decisions: Sequence[Decision],
     basis_of: Callable[[str], SizeBasis] | None = None,
     accepted: Collection[Verdict] = frozenset({Verdict.KEPT}),
 ) -> dict[str, RuleSet]:
@@ -62,7 +62,7 @@ def proven_rules(
     ``basis_of``: what they compare; None is what the library's file does.
     """
     basis_of = basis_of or (lambda name: bench.catalogue.collective(name).basis)
-    kept = {result.scenario for result in gate if result.verdict in accepted}
+    kept = {result.scenario for result in decisions if result.verdict in accepted}
     return {
         name: distill_proven(
             {scenario: choice if scenario in kept else DEFAULT for scenario, choice in choices.items()},

@@ -102,7 +102,7 @@ def deliver_into(
         thinking_share=thinking.charged_s / total_s if thinking is not None else 0.0,
         decided=sum(score.decided for score in scores),
         scenarios=len(scores),
-        kept=sum(decision.verdict is Verdict.KEPT for decision in result.gate),
+        kept=sum(decision.verdict is Verdict.KEPT for decision in result.decisions),
         rules=sum(rule.choice != DEFAULT for rules in result.tuning.rule_sets.values() for rule in rules.rules),
     )
     return delivered, result

@@ -58,8 +58,8 @@ class FilesComparison:
     grace_s: float = math.inf
     overhead: float = 1.0
 
-    def keep_what_pays(self, gate: Sequence[Decision]) -> list[Decision]:
-        """``gate`` with the decisions refused that are not faster with the files; one round for each tried file.
+    def keep_what_pays(self, decisions: Sequence[Decision]) -> list[Decision]:
+        """``decisions`` with the decisions refused that are not faster with the files; one round for each tried file.
 
         A kept scenario is refused where it is not expected to be faster with the file, by what was proven and what is
         compared now (``compare.search_cost``); where it is slower beyond the interval, and with it the shorter
@@ -67,7 +67,7 @@ class FilesComparison:
         interval. Where time is short there are fewer launches, and calls that take long are left out: what the search
         of the rules costs, the short ones feel most.
         """
-        results = list(gate)
+        results = list(decisions)
         for round_number in range(_ROUNDS):
             kept = [result for result in results if result.verdict is Verdict.KEPT]
             if not kept:

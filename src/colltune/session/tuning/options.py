@@ -187,12 +187,12 @@ class TuneResult:
 
     tuning: Tuning
     outcome: Outcome
-    gate: Sequence[Decision]
+    decisions: Sequence[Decision]
     nothing_to_tune: Mapping[str, str]
 
 
 def summarize(
-    options: TuneOptions, outcome: Outcome, gate: Sequence[Decision], share: TimeShare, total_s: float
+    options: TuneOptions, outcome: Outcome, decisions: Sequence[Decision], share: TimeShare, total_s: float
 ) -> Summary:
     """The figures of a campaign, for people and for the report."""
     return Summary(
@@ -202,14 +202,14 @@ def summarize(
         reasons=dict(outcome.reasons),
         interrupted=outcome.interrupted,
         share=share,
-        decisions=tuple(gate),
+        decisions=tuple(decisions),
         total_s=total_s,
     )
 
 
-def budget_of(options: TuneOptions, plan: TimePlan, gate: Sequence[Decision], rest_s: float) -> Budget:
+def budget_of(options: TuneOptions, plan: TimePlan, decisions: Sequence[Decision], rest_s: float) -> Budget:
     """What was given and what the tuning takes at least; and which budget would do, where it was too short for all."""
-    untried = any(result.verdict is Verdict.NOT_TRIED for result in gate)
+    untried = any(result.verdict is Verdict.NOT_TRIED for result in decisions)
     enough_s = plan.budget_for(rest_s) if untried else None
     return Budget(plan.budget_s, plan.fixed_cost_s, enough_s, options.allowed_s, plan.runtime_s)
 

@@ -177,12 +177,12 @@ def after_check(result: TuneResult, checked: Checked, tuning: Tuning, took_s: fl
             ApplicationRuns(tuple(sorted(one.side)), one.default_s, one.tuned_s, one.failure) for one in checked.rounds
         ),
     )
-    return replace(result, tuning=replace(tuning, summary=summary), gate=refused(result.gate, reasons))
+    return replace(result, tuning=replace(tuning, summary=summary), decisions=refused(result.decisions, reasons))
 
 
 def payoff_of(result: TuneResult, at_stake: Stakes, ranks: int) -> Payoff:
     """What ``result`` is worth to the application."""
-    kept = [one for one in result.gate if one.verdict is Verdict.KEPT]
+    kept = [one for one in result.decisions if one.verdict is Verdict.KEPT]
     summary = result.tuning.summary
     saved = _saved(kept, at_stake, {one.scenario: one.speedup.estimate for one in kept})
     low = _saved(kept, at_stake, {one.scenario: one.speedup.low for one in kept})

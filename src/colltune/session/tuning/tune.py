@@ -90,23 +90,23 @@ def tune(
         listener.note(
             "no proof was asked for (--gate off): nothing was measured twice, and rules may be slower than the default"
         )
-    layers, replay_s = decisions.layers(judged.gate), measured.plan.replay_s
+    layers, replay_s = decisions.layers(judged.decisions), measured.plan.replay_s
     replayed = None if stop.made else _replayed(decisions, layers, out, before, replay_s, listener, stop)
-    gate, tuning, unsafe = _concluded(decisions, judged.gate, layers, replayed, is_stopped=stop.made)
+    concluded, tuning, unsafe = _concluded(decisions, judged.decisions, layers, replayed, is_stopped=stop.made)
     outcome = replace(measured.outcome, interrupted=stop.made)
     fixed = sorted(decisions.fixed.keys() & departing(tuning.rule_sets)) if replayed is not None else []
     summary = replace(
-        summarize(options, outcome, gate, measured.share, total_s=bench.now_s() - began_s),
+        summarize(options, outcome, concluded, measured.share, total_s=bench.now_s() - began_s),
         reproducible=tuple(fixed),
         job=(bench.nodes, bench.ppn),
-        budget=budget_of(options, measured.plan, gate, judged.rest_s),
+        budget=budget_of(options, measured.plan, concluded, judged.rest_s),
         since_s=None if options.resume else since_s,
-        disturbance=None if bench.watch is None else _disturbance(bench.watch, gate),
+        disturbance=None if bench.watch is None else _disturbance(bench.watch, concluded),
     )
-    tuning = replace(tuning, summary=decisions.summary(summary, gate, unsafe, cut_off=replayed is None))
+    tuning = replace(tuning, summary=decisions.summary(summary, concluded, unsafe, cut_off=replayed is None))
     save_tuning(out, tuning)
     memory.add_proven(judged, tuning)
-    return TuneResult(tuning, outcome, gate, nothing)
+    return TuneResult(tuning, outcome, concluded, nothing)
 
 
 def _collectives(bench: Bench, options: TuneOptions, listener: Listener) -> tuple[list[str], dict[str, str]]:
@@ -192,8 +192,8 @@ def _space(bench: Bench, options: TuneOptions, collective: str) -> Space:
     return Space(collective, tuple(fitting), bench.legal, lambda scenario: share.get(scenario, least))
 
 
-def _disturbance(watch: Watch, gate: Sequence[Decision]) -> Disturbance:
-    proven = any(one.verdict is Verdict.KEPT for one in gate)
+def _disturbance(watch: Watch, concluded: Sequence[Decision]) -> Disturbance:
+    proven = any(one.verdict is Verdict.KEPT for one in concluded)
     return replace(watch.tally.found(names=watch.nodes), proven=proven)
 
 
@@ -277,7 +277,7 @@ def _replayed(
 
 def _concluded(
     decisions: Decisions,
-    gate: Sequence[Decision],
+    concluded: Sequence[Decision],
     layers: Layers,
     replayed: tuple[Tuning, set[str]] | None,
     is_stopped: bool,
@@ -290,10 +290,14 @@ def _concluded(
         why = "the job was ended" if is_stopped else "the check did not end in its time"
         unloaded = decisions.bench.library is None
         untested = "the tuning was not finished" if unloaded else "the results under the files were not checked"
-        gate = provisional(gate, untested, why)
-        return gate, decisions.handed_over(decisions.layers(gate, cut_off=True)), set()
+        concluded = provisional(concluded, untested, why)
+        return concluded, decisions.handed_over(decisions.layers(concluded, cut_off=True)), set()
     tuning, unsafe = replayed
-    return refused(gate, dict.fromkeys(unsafe, WRONG_UNDER_FILE)), decisions.handed_over(layers, tuning, unsafe), unsafe
+    return (
+        refused(concluded, dict.fromkeys(unsafe, WRONG_UNDER_FILE)),
+        decisions.handed_over(layers, tuning, unsafe),
+        unsafe,
+    )
 
 
 def _require_selector(bench: Bench, collectives: Iterable[str]) -> None:
