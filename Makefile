@@ -40,7 +40,7 @@ demo: $(DEMO)/.ready $(if $(filter openmpi,$(MPI)),$(OMPI)/.ready) ## a recorded
 WORKERS ?= $(shell env -u OMP_NUM_THREADS nproc)
 PYTEST  := $(BIN)/python -m pytest
 BESIDE  := --numprocesses $(WORKERS) --dist worksteal
-# Rooms of tests without an MPI; what few of them lie in tests/mpi are of the slice.
+# Rooms of tests without an MPI: no other is looked at for them.
 NO_MPI  := tests/unit tests/contract tests/simulated
 
 test: $(BIN)/.ready $(OMPI)/.ready ## all that runs no MPI, and a slice of what does: minutes

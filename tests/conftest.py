@@ -55,9 +55,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Gives what slice.txt names its marks, and begins with what takes the longest."""
+    """Gives what is in tests/mpi and what slice.txt names their marks, and begins with what takes the longest."""
     lines = dict(line.partition(" # ")[::2] for line in SLICE.read_text().splitlines() if not line.startswith("#"))
     for item in items:
+        if item.path.parent == SLICE.parent:
+            item.add_marker("mpi")
         case = f"{item.path.name}::{item.name}"
         for name in lines.keys() & {item.path.name, case.partition("[")[0], case}:
             item.add_marker("slice")

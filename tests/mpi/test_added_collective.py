@@ -29,7 +29,6 @@ def test_the_patch_of_the_page_fits_the_code(tmp_path: Path) -> None:
     patched(tmp_path)
 
 
-@pytest.mark.mpi
 @pytest.mark.skipif(shutil.which("git") is None, reason="there is no git to apply a patch")
 def test_three_files_measure_a_new_collective(mpi: Installation, tmp_path: Path) -> None:
     patched(tmp_path)

@@ -28,8 +28,6 @@ from colltune.measure.resolve import Settings
 from colltune.mpi.installation import Installation
 from commands import run_to_end
 
-pytestmark = pytest.mark.mpi
-
 NATIVE = Path(__file__).parents[1] / "native"
 SANITIZED = ["-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined"]
 # MPICH keeps what it has until the process ends.

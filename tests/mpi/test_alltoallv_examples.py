@@ -58,7 +58,6 @@ def result(lines: list[str]) -> str:
     return lines[0]
 
 
-@pytest.mark.mpi
 @pytest.mark.parametrize(("ranks", "graph", "vertices"), [(2, "random", 300), (3, "rmat", 256), (4, "random", 300)])
 def test_paths_are_those_of_the_serial_closure(examples: Examples, ranks: int, graph: str, vertices: int) -> None:
     lines = examples.run(ranks, "path_finding", graph, str(vertices), "1", "check")
@@ -66,7 +65,6 @@ def test_paths_are_those_of_the_serial_closure(examples: Examples, ranks: int, g
     assert result(examples.run(1, "path_finding", graph, str(vertices))) == result(lines)
 
 
-@pytest.mark.mpi
 def test_paths_of_a_chain_and_a_grid_are_as_many_as_can_be_counted_by_hand(examples: Examples) -> None:
     chain = examples.run(2, "path_finding", "chain", "60")[0].split()
     assert (int(chain[1]), int(chain[5])) == (
@@ -78,7 +76,6 @@ def test_paths_of_a_chain_and_a_grid_are_as_many_as_can_be_counted_by_hand(examp
     assert int(examples.run(2, "path_finding", "grid", "110")[0].split()[1]) == corners - side**2
 
 
-@pytest.mark.mpi
 @pytest.mark.parametrize("algorithm", ["parata", "hieata"])
 def test_every_algorithm_finds_the_same(examples: Examples, algorithm: str) -> None:
     table = examples.forced(algorithm)
@@ -95,7 +92,6 @@ def test_every_algorithm_finds_the_same(examples: Examples, algorithm: str) -> N
             assert result(tuned) == result(plain)
 
 
-@pytest.mark.mpi
 @pytest.mark.parametrize("kind", ["uniform", "skewed"])
 def test_keys_are_sorted_and_complete(examples: Examples, kind: str) -> None:
     for ranks in (1, 3):

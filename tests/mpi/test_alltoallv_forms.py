@@ -14,7 +14,6 @@ from colltune.machine.compile import build_library
 from colltune.mpi.installation import Installation, Library
 from commands import run_to_end
 
-pytestmark = pytest.mark.mpi
 _PROGRAMS = Path(__file__).parents[1] / "native"
 _BESIDE = {**QUIET, **OPENMPI, "OMPI_MCA_mpi_yield_when_idle": "1"}
 

@@ -131,14 +131,12 @@ def _together(protocol: ctypes.CDLL, members: Any, local: tuple[tuple[int, ...],
     return tuple(after)
 
 
-@pytest.mark.mpi
 def test_every_sequence_of_counts_in_every_order_of_the_ranks(protocol: ctypes.CDLL) -> None:
     for ranks, calls in ((2, 5), (3, 3)):
         states = [explore(protocol, local) for local in sequences(ranks, calls)]
         assert max(states) > calls * ranks
 
 
-@pytest.mark.mpi
 def test_long_runs_of_many_ranks_agree(protocol: ctypes.CDLL) -> None:
     random = Random(1)
     members = [Rank(protocol) for _ in range(5)]
@@ -151,7 +149,6 @@ def test_long_runs_of_many_ranks_agree(protocol: ctypes.CDLL) -> None:
                 member.agreed(max(classes))
 
 
-@pytest.mark.mpi
 def test_agreements_get_rare_while_counts_repeat_and_never_stop(protocol: ctypes.CDLL) -> None:
     calls = 20_000
     rank, agreements = Rank(protocol), []
@@ -164,7 +161,6 @@ def test_agreements_get_rare_while_counts_repeat_and_never_stop(protocol: ctypes
     assert max(later - earlier for earlier, later in pairwise(agreements)) <= 1024
 
 
-@pytest.mark.mpi
 def test_a_program_with_phases_is_looked_at_again_soon(protocol: ctypes.CDLL) -> None:
     rank, ran = Rank(protocol), []
     for call in range(1, 6001):
@@ -177,7 +173,6 @@ def test_a_program_with_phases_is_looked_at_again_soon(protocol: ctypes.CDLL) ->
     assert seen.count(True) > 0.85 * len(seen)
 
 
-@pytest.mark.mpi
 def test_sizes_that_swing_are_left_to_the_library_for_longer_and_longer(protocol: ctypes.CDLL) -> None:
     rank, ran = Rank(protocol), []
     for call in range(4000):
@@ -188,7 +183,6 @@ def test_sizes_that_swing_are_left_to_the_library_for_longer_and_longer(protocol
     assert ran[-1000:].count(0) > 900
 
 
-@pytest.mark.mpi
 def test_the_c_library_finds_in_a_table_what_python_finds(protocol: ctypes.CDLL, tmp_path: Path) -> None:
     rules = [
         AlltoallvRule(*around(64), Setting("parata", 4, 2, 256)),
@@ -205,7 +199,6 @@ def test_the_c_library_finds_in_a_table_what_python_finds(protocol: ctypes.CDLL,
         assert (index == 0) == (expected.algorithm == "library"), average
 
 
-@pytest.mark.mpi
 def test_each_entry_has_its_own_first_call(protocol: ctypes.CDLL, tmp_path: Path) -> None:
     rules = (AlltoallvRule(*around(64), Setting("linear")),)
     entries = [
@@ -220,7 +213,6 @@ def test_each_entry_has_its_own_first_call(protocol: ctypes.CDLL, tmp_path: Path
     assert first_call(protocol, tmp_path / "nonexistent", 5) == -1
 
 
-@pytest.mark.mpi
 def test_the_first_call_is_that_of_the_ranks_per_node_and_the_latest_where_nobody_knows_them(
     protocol: ctypes.CDLL, tmp_path: Path
 ) -> None:
@@ -235,7 +227,6 @@ def test_the_first_call_is_that_of_the_ranks_per_node_and_the_latest_where_nobod
     assert found == [77, 500, FIRST_CALL, 0, 500]
 
 
-@pytest.mark.mpi
 @pytest.mark.parametrize("ranks", [3, 8, 16, 33])
 def test_the_fill_of_a_call_has_the_class_that_the_table_means(
     protocol: ctypes.CDLL, tmp_path: Path, ranks: int
@@ -250,7 +241,6 @@ def test_the_fill_of_a_call_has_the_class_that_the_table_means(
         assert index - 1 == next(at for at, share in enumerate(FILLS) if most - idle <= share * most), idle
 
 
-@pytest.mark.mpi
 def test_the_statistic_leaves_out_what_a_rank_keeps(protocol: ctypes.CDLL) -> None:
     def statistic(sent: list[int], received: list[int], rank: int) -> list[int]:
         found, array = (ctypes.c_int64 * 2)(), ctypes.c_int * len(sent)
@@ -263,7 +253,6 @@ def test_the_statistic_leaves_out_what_a_rank_keeps(protocol: ctypes.CDLL) -> No
     assert statistic([0, 3, 0, 0], [0, 3, 0, 0], 1) == [0, 6]
 
 
-@pytest.mark.mpi
 @pytest.mark.parametrize(
     "text",
     [
@@ -292,7 +281,6 @@ def test_a_broken_table_leaves_everything_to_the_library(protocol: ctypes.CDLL, 
     assert protocol.find_choice(compact, ctypes.c_int64(700), ctypes.c_int64(0), 8) == 0
 
 
-@pytest.mark.mpi
 def test_a_table_with_an_unknown_algorithm_is_refused_whole(protocol: ctypes.CDLL, tmp_path: Path) -> None:
     save_table(tmp_path / "t.rules", [TableEntry((8, 8), (4, 4), (AlltoallvRule(0, 99, Setting("later", 2)),))], {})
     call, _, why = load(protocol, tmp_path / "t.rules", 8, 4)

@@ -87,13 +87,11 @@ def run_sanitized(
     run(installation, program, ranks, cases, limit_s, **options)
 
 
-@pytest.mark.mpi
 @pytest.mark.parametrize(("ranks", "cases"), SLICE.items())
 def test_a_slice_of_the_cases(installation: Installation, program: Path, ranks: int, cases: int) -> None:
     run(installation, program, ranks, cases, 280.0)
 
 
-@pytest.mark.mpi
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_addresses_leaks_and_undefined_behaviour(
     installation: Installation, sanitized: Path, tmp_path: Path, ranks: int
@@ -101,7 +99,6 @@ def test_addresses_leaks_and_undefined_behaviour(
     run_sanitized(installation, sanitized, tmp_path, ranks, 60, 280.0)
 
 
-@pytest.mark.mpi
 @pytest.mark.slow
 @pytest.mark.timeout(1900)
 @pytest.mark.parametrize(("ranks", "cases"), CHECKED.items())
@@ -111,7 +108,6 @@ def test_more_of_addresses_leaks_and_undefined_behaviour(
     run_sanitized(installation, sanitized, tmp_path, ranks, cases, 1800.0)
 
 
-@pytest.mark.mpi
 @pytest.mark.slow
 @pytest.mark.timeout(1900)
 @pytest.mark.parametrize(("ranks", "cases"), WHOLE.items())

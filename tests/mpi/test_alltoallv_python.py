@@ -11,7 +11,6 @@ from colltune.alltoallv.interposed import with_alltoallv
 from colltune.mpi.installation import Installation, Library
 from commands import run_to_end
 
-pytestmark = pytest.mark.mpi
 _PROGRAM = Path(__file__).parents[1] / "native" / "alltoallv_python.py"
 
 

@@ -39,7 +39,6 @@ def source(mpi: Installation, program: Path, *arguments: str, ranks: int = _RANK
     return AlltoallvSource(made, command, {**os.environ, "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", **variables})
 
 
-@pytest.mark.mpi
 def test_every_pattern_is_exchanged_rightly_by_every_way(mpi: Installation, program: Path, tmp_path: Path) -> None:
     counts = tmp_path / "counts.txt"
     counts.write_text("0 5 0 700\n1 2 3 4\n0 0 0 0\n90 0 90 90\n")
@@ -77,7 +76,6 @@ def sorted_keys(ranks: int) -> Counts:
     return found
 
 
-@pytest.mark.mpi
 @pytest.mark.parametrize("made", [sparse_products, graph_exchange, sorted_keys])
 def test_patterns_of_applications_are_exchanged_rightly_by_every_way(
     mpi: Installation, program: Path, tmp_path: Path, made: Callable[[int], Counts]
@@ -96,7 +94,6 @@ def test_patterns_of_applications_are_exchanged_rightly_by_every_way(
     assert [sample.status for sample in found] == [Status.OK] * len(ways)
 
 
-@pytest.mark.mpi
 def test_parts_of_the_job_are_measured_in_any_order(mpi: Installation, program: Path) -> None:
     ways = (DEFAULT, Choice("parata", (("radix", 2),)), Choice("hieata", (("radix", 2),)))
     parts = [(3, 2), (2, 2), (3, 1), (2, 2), (1, 2), (3, 2)]
@@ -111,7 +108,6 @@ def test_parts_of_the_job_are_measured_in_any_order(mpi: Installation, program: 
     assert [(one.scenario.nodes, one.scenario.ppn) for one in found[:: len(ways)]] == parts
 
 
-@pytest.mark.mpi
 @pytest.mark.parametrize("part", [(1, 5), (2, 4)])
 def test_a_part_that_the_job_does_not_have_is_not_measured_and_the_launch_goes_on(
     mpi: Installation, program: Path, part: tuple[int, int]
@@ -126,7 +122,6 @@ def test_a_part_that_the_job_does_not_have_is_not_measured_and_the_launch_goes_o
     assert measured.status is Status.OK
 
 
-@pytest.mark.mpi
 def test_setting_a_communicator_up_is_timed_beside_the_exchanges(mpi: Installation, program: Path) -> None:
     measuring = source(mpi, program)
     try:
@@ -146,7 +141,6 @@ def test_what_setting_up_costs_is_little_beside_the_calls_before_it() -> None:
     assert first_call(1e-9, [1e-3]) == first_call(math.nan, [1e-3]) == first_call(0.05, []) == FIRST_CALL
 
 
-@pytest.mark.mpi
 @pytest.mark.parametrize("text", ["1 2 3\n", "1 2 3 -4\n", "1 2 3 4 5\n", ""])
 def test_a_file_that_is_no_matrix_of_this_job_is_named(
     mpi: Installation, program: Path, tmp_path: Path, text: str

@@ -47,7 +47,6 @@ def ran(mpi: Installation, program: Path, where: Path, ranks: int) -> tuple[str,
     return " ".join(words[:2]), [int(word) for word in words[3:]]
 
 
-@pytest.mark.mpi
 @pytest.mark.parametrize("ranks", [4, 5])
 def test_a_program_gets_its_algorithms_from_the_table_alike_on_all_ranks(
     mpi: Installation, application: Path, tmp_path: Path, ranks: int
@@ -59,7 +58,6 @@ def test_a_program_gets_its_algorithms_from_the_table_alike_on_all_ranks(
     assert sum(1 for count in counts[1:] if count > 0) >= 2, counts
 
 
-@pytest.mark.mpi
 @pytest.mark.parametrize(("algorithm", "radix"), [("parata", 2), ("linear", 0)])
 def test_calls_whose_data_have_gaps_are_the_librarys(
     mpi: Installation, tmp_path: Path, algorithm: str, radix: int
@@ -73,7 +71,6 @@ def test_calls_whose_data_have_gaps_are_the_librarys(
     assert done.stdout.split() == ["wrong=0", "tuned", "20", "20", "0", "0", "20"], done.stdout + done.stderr
 
 
-@pytest.mark.mpi
 def test_the_table_takes_over_at_the_call_that_it_names(mpi: Installation, application: Path, tmp_path: Path) -> None:
     late = table(tmp_path / "table.rules", (0, 99999, "parata", 2), first_call=200)
     verdict, counts = ran(mpi, application, late, 4)
@@ -83,7 +80,6 @@ def test_the_table_takes_over_at_the_call_that_it_names(mpi: Installation, appli
     assert 0 < sum(counts[1:]) <= 101
 
 
-@pytest.mark.mpi
 def test_a_table_of_other_ranks_or_a_broken_one_leaves_all_to_the_library(
     mpi: Installation, application: Path, tmp_path: Path
 ) -> None:
@@ -92,7 +88,6 @@ def test_a_table_of_other_ranks_or_a_broken_one_leaves_all_to_the_library(
     assert ran(mpi, application, beside, 3) == ("wrong=0 alike=1", [300, 0, 0, 0, 0, 0, 0])
 
 
-@pytest.mark.mpi
 def test_a_table_of_another_mpi_is_refused(mpi: Installation, tmp_path: Path) -> None:
     command = [str(mpi.mpiexec), "-n", "3", "true"]
     save_table(tmp_path / TABLE, [], {"mpi": str(mpi.library), "mpi_build": mpi.build})
@@ -102,7 +97,6 @@ def test_a_table_of_another_mpi_is_refused(mpi: Installation, tmp_path: Path) ->
         with_alltoallv(command, tmp_path, os.environ)
 
 
-@pytest.mark.mpi
 def test_a_table_of_an_earlier_colltune_is_refused_in_one_line(
     mpi: Installation, application: Path, tmp_path: Path
 ) -> None:

@@ -28,7 +28,6 @@ from colltune.store.applications import application_runs
 from colltune.store.tuning import Tuning, load_tuning
 from commands import run_to_end
 
-pytestmark = pytest.mark.mpi
 # Under a tuning MPICH is told of a selection file: so the script knows, whatever the machine's speed.
 _SLOW = 'test -z "$MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE" || sleep 0.4'
 _FAST = 'test -n "$MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE" || sleep 0.4'

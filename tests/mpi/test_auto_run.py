@@ -16,8 +16,6 @@ from colltune.mpi.installation import Installation
 from colltune.store.applications import application_runs
 from colltune.store.earlier import GAIN_PAGE, HISTORY
 
-pytestmark = pytest.mark.mpi
-
 
 @pytest.fixture(params=["mpich", "openmpi"])
 def loop(request: pytest.FixtureRequest, tmp_path: Path) -> Measured:

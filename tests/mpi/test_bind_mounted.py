@@ -26,7 +26,7 @@ def _why_not() -> str:
     return done.stderr.strip() if done.returncode else ""
 
 
-pytestmark = [pytest.mark.mpi, pytest.mark.skipif(_why_not() != "", reason=_why_not())]
+pytestmark = pytest.mark.skipif(_why_not() != "", reason=_why_not())
 
 INSIDE = """
     import json, os, sys

@@ -25,7 +25,6 @@ from colltune.mpi.installation import Installation
 from colltune.session.doctor import diagnose
 from commands import run_to_end
 
-pytestmark = pytest.mark.mpi
 POINT = Point(Scenario("bcast", 1, 2, 1024), (DEFAULT,))
 
 

@@ -16,8 +16,6 @@ from colltune.predict.model import load_model
 from colltune.session.calibrate import MOST_PAIRS, calibrate, decided
 from colltune.store.tuning import load_tuning
 
-pytestmark = pytest.mark.mpi
-
 
 @pytest.fixture(scope="module")
 def bench(mpi: Installation) -> Workbench:

@@ -14,8 +14,6 @@ from colltune.store.journal import read_journal
 from colltune_study.tables.collect import journal_of
 from commands import run_to_end
 
-pytestmark = pytest.mark.mpi
-
 
 def collect(mpi: Installation, out: Path, *more: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}

@@ -19,8 +19,6 @@ from colltune.mpi.installation import Installation
 from colltune.store.tuning import Tuning, save_tuning
 from commands import run_to_end
 
-pytestmark = pytest.mark.mpi
-
 NATIVE = Path(__file__).parents[1] / "native"
 COLLTUNE = [sys.executable, "-c", "from colltune.cli import main; main()"]
 RULES = RuleSet(

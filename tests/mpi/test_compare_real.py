@@ -13,7 +13,6 @@ from namespaces import NamespaceCluster, namespace_cluster, why_not
 from colltune.mpi.installation import Installation
 from commands import run_to_end
 
-pytestmark = pytest.mark.mpi
 # A message in pieces of 16 bytes: many times as slow, on any machine.
 SLOW = {
     "mpich": "MPIR_CVAR_BCAST_DEVICE_COLLECTIVE=0,MPIR_CVAR_BCAST_INTRA_ALGORITHM=pipelined_tree,"

@@ -17,8 +17,6 @@ from colltune.emit.mpich.defaults import cut_default_trees
 from colltune.machine.compile import build, source_directory
 from colltune.prove.replay.conformance import PROGRAM, ConformanceResult, replay_arguments, run_conformance
 
-pytestmark = pytest.mark.mpi
-
 FAULTS = Path(__file__).parents[1] / "native" / "faulty_mpi.c"
 SELECTION = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
 

@@ -13,8 +13,6 @@ from slow_default import FAST, FILE, colltune, make_slow_mpi, start
 
 from colltune.mpi.installation import Installation
 
-pytestmark = pytest.mark.mpi
-
 
 @pytest.fixture(scope="module")
 def mpiexec(mpi: Installation, agent: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:

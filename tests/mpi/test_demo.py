@@ -60,7 +60,6 @@ def test_a_machine_without_an_mpi_sees_the_recorded_cluster_and_what_is_missing(
     assert f"runs      {kept[0].choice}" in told
 
 
-@pytest.mark.mpi
 @pytest.mark.parametrize("library", ["mpi", "openmpi"])
 def test_both_halves_end_with_a_command_that_runs_as_printed(
     library: str, request: pytest.FixtureRequest, tmp_path: Path

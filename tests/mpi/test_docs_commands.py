@@ -15,7 +15,7 @@ from colltune.cli.options import NO_VERDICT
 from colltune.mpi.installation import Installation
 from commands import run_to_end
 
-pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -19,8 +19,6 @@ from colltune.emit.mpich.tree import Call, Tree, decide, format_tree, parse_tree
 from colltune.mpi.installation import Installation
 from commands import run_to_end
 
-pytestmark = pytest.mark.mpi
-
 NATIVE = Path(__file__).parents[1] / "native"
 # A waiting rank gives its core away, and messages go through UCX, where they are counted.
 QUIET = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "MPIR_CVAR_CH4_NETMOD": "ucx"}

@@ -15,8 +15,6 @@ from colltune.mpi.installation import Installation
 from colltune.store.tuning import load_tuning, save_tuning
 from commands import PATIENCE_S, comes_true
 
-pytestmark = pytest.mark.mpi
-
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 # What is asked for. A machine that others use needs a few more than the two that a launcher is given.
 SOON_S = 5.0

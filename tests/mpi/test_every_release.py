@@ -26,7 +26,7 @@ from colltune.mpi.installation import Installation
 from colltune.mpi.reads import Asked, refusal_of
 from commands import run_to_end
 
-pytestmark = [pytest.mark.mpi, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 NATIVE = ROOT / "tests" / "native"

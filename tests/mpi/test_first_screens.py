@@ -9,7 +9,7 @@ from commands import colltune
 from documented_json import check_document
 from terminals import bare, on_terminal
 
-pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture(params=["mpi", "openmpi"])

@@ -8,7 +8,6 @@ from guests import Guest, guest_in
 from live_jobs import live, sanitized
 from test_live_selector import prefer
 
-pytestmark = pytest.mark.mpi
 _RANKS = 3
 # Not on Open MPI. unset_types: it looks at each type itself. empty_bcast: it refuses that. wide: it has no such counts.
 _CASES = {"unset_types": True, "empty_bcast": True, "inter": False, "null_requests": False, "wide": True}

@@ -12,7 +12,6 @@ from test_guest_programs import MODES, Programs
 
 from colltune.machine.compile import COMMON, source_directory
 
-pytestmark = pytest.mark.mpi
 _HELD = "1990"  # of the 2,048 that MPICH has
 
 

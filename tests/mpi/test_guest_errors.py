@@ -7,7 +7,6 @@ from guests import Guest, guest_in
 from live_jobs import live
 from test_live_selector import prefer
 
-pytestmark = pytest.mark.mpi
 _RANKS = 3
 _MODES = {
     "live": ("select",),

@@ -16,7 +16,7 @@ from colltune.profile.parts import part_files, read_parts
 from colltune.prove.replay.conformance import replay_arguments
 from commands import run_to_end
 
-pytestmark = [pytest.mark.mpi, pytest.mark.skipif(why_not() is not None, reason=why_not() or "")]
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
 built, guest = guest_fixtures("guest_worlds.c")
 _PPN = 2
 _SAID = "a part of this program's ranks runs without libcolltune.so"

@@ -13,7 +13,6 @@ from colltune.mpi.installation import Installation
 from colltune.profile.parts import part_files, read_parts
 from commands import run_to_end
 
-pytestmark = pytest.mark.mpi
 _REFUSED = "was compiled for another MPI"
 
 

@@ -8,7 +8,6 @@ from guests import Guest, guest_in
 from live_jobs import live, program, sanitized, shared_with_mpi
 from test_live_selector import prefer
 
-pytestmark = pytest.mark.mpi
 _SOURCES = ("guest_comms.c", "guest_kinds.c", "guest_process.c")
 MODES = {
     "profile": "PROFILE",

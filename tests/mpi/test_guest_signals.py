@@ -8,7 +8,6 @@ from guests import MODULES, Guest, guest_fixtures
 
 from colltune.profile.parts import part_files, read_parts
 
-pytestmark = pytest.mark.mpi
 built, guest = guest_fixtures("guest_signals.c")
 
 

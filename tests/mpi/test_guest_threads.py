@@ -14,7 +14,7 @@ from live_jobs import build_with
 
 from commands import run_to_end
 
-pytestmark = [pytest.mark.mpi, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 built, guest = guest_fixtures("guest_threads.c")
 _RACY = 66  # the exit code of a program with a race
 _FLAGS = ("-std=c11", "-g", "-O1", "-fsanitize=thread", "-pthread")

@@ -10,7 +10,6 @@ from jobs import C_FLAGS
 from live_jobs import NATIVE, live
 from test_live_selector import prefer
 
-pytestmark = pytest.mark.mpi
 _RANKS = 3
 _MODES = {"live": ("select",), "measure": ("measure", "select"), "profile": ("profile",)}
 

@@ -13,10 +13,7 @@ from colltune.measure.agent_process import parse_fields
 from colltune.mpi.installation import Installation
 from commands import run_to_end
 
-pytestmark = [
-    pytest.mark.mpi,
-    pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="no other C library has these thresholds"),
-]
+pytestmark = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="no other C library has these thresholds")
 HUNGRY = Path(__file__).parents[1] / "native" / "hungry_allreduce.c"
 KEPT = {"MALLOC_MMAP_THRESHOLD_": "268435456", "MALLOC_TRIM_THRESHOLD_": "268435456"}
 

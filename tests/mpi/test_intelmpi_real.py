@@ -19,7 +19,6 @@ from colltune.core.scenario import SizeBasis
 from colltune.emit.intelmpi import IntelMpiEmitter
 from commands import run_to_end
 
-pytestmark = pytest.mark.mpi
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).parents[1] / "native" / "count_operations.c"
 MPIEXEC = Path(os.environ.get("COLLTUNE_TEST_INTELMPI", ROOT / ".venv-intelmpi" / "bin" / "mpiexec"))

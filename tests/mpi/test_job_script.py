@@ -17,7 +17,7 @@ from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
 from commands import comes_true, run_to_end
 
-pytestmark = [pytest.mark.mpi, pytest.mark.skipif(why_not() is not None, reason=why_not() or "")]
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
 ROOT = Path(__file__).parents[2]
 # All nodes of this Slurm are one machine; MPICH is told to take its two ranks for two nodes.
 TWO_NODES = {"MPIR_CVAR_NUM_CLIQUES": "2", "MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo"}

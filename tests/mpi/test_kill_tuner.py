@@ -18,8 +18,6 @@ from colltune.core.sample import Sample, Status
 from colltune.mpi.installation import Installation
 from colltune.store.journal import read_journal
 
-pytestmark = pytest.mark.mpi
-
 KILLS = 10
 # What Slurm leaves between a signal and SIGKILL. Alone on a machine it takes a few seconds.
 KILL_WAIT_S = 30.0

@@ -11,8 +11,6 @@ from colltune.mpi.job import Job, Node, Scheduler
 from colltune.mpi.launch import LaunchRequest, launch
 from commands import run_to_end
 
-pytestmark = pytest.mark.mpi
-
 PROGRAM = Path(__file__).parents[1] / "native" / "who_and_where.c"
 
 

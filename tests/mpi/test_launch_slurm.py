@@ -12,7 +12,7 @@ from slurm_cluster import slurm_cluster, why_not
 from colltune.mpi.installation import Installation
 from commands import run_to_end
 
-pytestmark = [pytest.mark.mpi, pytest.mark.skipif(why_not() is not None, reason=why_not() or "")]
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
 
 PROGRAM = Path(__file__).parents[1] / "native" / "who_and_where.c"
 

@@ -20,9 +20,6 @@ from colltune.prove.replay.conformance import PROGRAM, replay_arguments, run_con
 from commands import run_to_end
 from lint_mutants import COLLECTIVES, MUTANTS, RANKS, SIZES, VERSIONS, Mutant, may_run, mind, mutant, record
 
-pytestmark = pytest.mark.mpi
-
-
 FEW_RANKS = (2, 3, 5)
 _PATIENCE_S = 120.0  # some ranks turn in circles where the limit of a case does not end them
 # What the check of results calls, by the names of the two libraries.

@@ -20,8 +20,6 @@ from colltune.mpi.installation import Installation
 from commands import run_to_end
 from emitter_laws import random_rules
 
-pytestmark = pytest.mark.mpi
-
 VARIABLE = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
 # A waiting rank gives its core away.
 QUIET = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "MPIR_CVAR_CH4_NETMOD": "ucx"}

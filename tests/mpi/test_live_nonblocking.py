@@ -21,7 +21,6 @@ from colltune.prove.replay.conformance import replay_arguments
 from colltune.store.tuning import load_tuning
 from commands import run_to_end
 
-pytestmark = pytest.mark.mpi
 # No library has more choices of one collective than this.
 MOST_CHOICES = 18
 

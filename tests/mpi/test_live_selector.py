@@ -18,8 +18,6 @@ from colltune.mpi.installation import Installation, Library
 from colltune.prove.replay.conformance import replay_arguments
 from colltune.store.tuning import Tuning, load_tuning, save_tuning
 
-pytestmark = pytest.mark.mpi
-
 
 @pytest.fixture(params=["mpich", "openmpi"])
 def either(request: pytest.FixtureRequest, tmp_path: Path) -> Live:

@@ -18,8 +18,6 @@ from colltune.core.space import Point
 from colltune.measure.contract import Effort
 from colltune.mpi.installation import Installation
 
-pytestmark = pytest.mark.mpi
-
 FAULTS = Path(__file__).parents[1] / "native" / "faulty_collectives.c"
 
 

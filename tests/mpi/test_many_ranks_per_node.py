@@ -19,7 +19,7 @@ from colltune.mpi.installation import Installation
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL
 
-pytestmark = [pytest.mark.mpi, pytest.mark.skipif(why_not() is not None, reason=why_not() or "")]
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
 NODES, PPN = 4, 2
 LARGEST = 1 << 17
 # One repetition: what is asked is whether every choice is measured, and not how long it takes.

@@ -14,11 +14,7 @@ from colltune.core.rules import RuleSet
 from colltune.emit.live_rules import live_basis
 from colltune.mpi.installation import Installation
 
-pytestmark = [
-    pytest.mark.mpi,
-    pytest.mark.slow,
-    pytest.mark.skipif(why_not() is not None, reason=why_not() or ""),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(why_not() is not None, reason=why_not() or "")]
 NATIVE = Path(__file__).parents[1] / "native"
 
 

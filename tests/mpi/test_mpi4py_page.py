@@ -17,7 +17,6 @@ from colltune.store.tuning import save_tuning
 from commands import run_to_end
 
 pytest.importorskip("mpi4py", reason="mpi4py is not installed in this environment")
-pytestmark = pytest.mark.mpi
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "mpi4py.md"
 IN_FORCE, CHOOSE = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)

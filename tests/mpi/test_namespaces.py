@@ -14,7 +14,7 @@ from colltune.mpi.installation import Installation
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
 
-pytestmark = [pytest.mark.mpi, pytest.mark.skipif(why_not() is not None, reason=why_not() or "")]
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,6 @@ from colltune.store.tuning import JOURNAL, load_tuning
 from commands import run_to_end
 from leftovers import Session
 
-pytestmark = pytest.mark.mpi
-
 _REMOTE_SHELL = """#!/bin/sh
 while [ $# -gt 0 ]; do case $1 in -[lpoFi]) shift 2;; -*) shift;; *) break;; esac; done
 host=$1; shift

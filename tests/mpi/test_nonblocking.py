@@ -26,7 +26,6 @@ from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
 from commands import run_to_end
 
-pytestmark = pytest.mark.mpi
 NATIVE = Path(__file__).parents[1] / "native"
 MOST_CHOICES = 18
 TWO_NODES = {"MPIR_CVAR_NUM_CLIQUES": "2"}

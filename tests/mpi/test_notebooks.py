@@ -14,7 +14,7 @@ nbformat = pytest.importorskip("nbformat", reason="notebooks need nbclient and i
 nbclient = pytest.importorskip("nbclient", reason="notebooks need nbclient and ipykernel")
 pytest.importorskip("ipykernel", reason="notebooks need nbclient and ipykernel")
 pytest.importorskip("pandas", reason="the notebook shows frames")
-pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))

@@ -12,8 +12,6 @@ from colltune.mpi.installation import Installation
 from colltune.store.earlier import measurements
 from colltune.store.tuning import load_tuning
 
-pytestmark = pytest.mark.mpi
-
 
 @pytest.fixture(scope="module")
 def mpiexec(mpi: Installation, agent: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -25,7 +25,7 @@ from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL
 from commands import run_to_end
 
-pytestmark = [pytest.mark.mpi, pytest.mark.skipif(why_not() is not None, reason=why_not() or "")]
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
 NATIVE = Path(__file__).parents[1] / "native"
 PPN = 2
 Shown = dict[tuple[str, int], str]

@@ -32,7 +32,6 @@ from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
 from commands import run_to_end
 
-pytestmark = pytest.mark.mpi
 NATIVE = Path(__file__).parents[1] / "native"
 SHORT = Effort(relative_width=0.5, box_s=0.0005, fewest=3, most=8, warm_up=1)
 # What runs, by choice, where the function is not called as the choice.

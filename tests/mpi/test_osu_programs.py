@@ -12,7 +12,6 @@ from colltune.core.scenario import Scenario
 from colltune.measure.osu import OsuBenchmarks
 from colltune.mpi.installation import Installation
 
-pytestmark = pytest.mark.mpi
 SOURCE = Path(__file__).parents[1] / "native" / "osu_bcast.c"
 
 

@@ -17,7 +17,6 @@ from colltune.measure.contract import Effort
 from colltune.measure.live import LiveSource
 from colltune.mpi.installation import Installation
 
-pytestmark = pytest.mark.mpi
 NODES = {"MPIR_CVAR_NUM_CLIQUES": "4", "MPIR_CVAR_CLIQUES_BY_BLOCK": "1", "MPIR_CVAR_CH4_NETMOD": "ofi"}
 NODES |= {"FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo", **QUIET}
 

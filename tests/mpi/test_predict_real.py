@@ -23,7 +23,6 @@ from colltune.store.earlier import tuned_sizes
 from colltune.store.tuning import load_tuning, save_tuning
 from commands import run_to_end
 
-pytestmark = pytest.mark.mpi
 NATIVE = Path(__file__).parents[1] / "native"
 
 

@@ -22,7 +22,6 @@ from colltune.profile.profile_files import load_profile
 from colltune.profile.profiled_start import preload_command, preload_environment
 from commands import run_to_end
 
-pytestmark = pytest.mark.mpi
 _SOURCES = Path(__file__).resolve().parents[1] / "native"
 _RANKS = 4
 

@@ -18,8 +18,6 @@ from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
 from commands import run_to_end
 
-pytestmark = pytest.mark.mpi
-
 COLLTUNE = [sys.executable, "-c", "from colltune.cli import main; main()"]
 SOURCE = r"""
 #include <mpi.h>

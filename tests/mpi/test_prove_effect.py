@@ -17,8 +17,6 @@ from colltune.mpi.installation import Installation, Library
 from colltune.store.tuning import save_tuning
 from commands import run_to_end
 
-pytestmark = pytest.mark.mpi
-
 SOURCE = Path(__file__).parents[1] / "native" / "some_sums.c"
 COLLTUNE = [sys.executable, "-c", "from colltune.cli import main; main()"]
 ON_EITHER = {**OPENMPI, **QUIET, "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}

@@ -14,8 +14,6 @@ from colltune.core.summary import Summary
 from colltune.mpi.installation import Installation
 from colltune.session.site.publish import lost_here
 
-pytestmark = pytest.mark.mpi
-
 
 def test_the_rules_are_measured_anew_in_a_job_of_their_build(
     mpi: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

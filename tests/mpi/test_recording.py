@@ -61,7 +61,6 @@ def steps_of_the_record(printed: list[str]) -> list[str]:
     return [line[:9] for line in of_record if line.startswith(ends)]
 
 
-@pytest.mark.mpi
 @pytest.mark.slow
 def test_the_commands_print_the_same_first_lines(mpi: Installation, tmp_path: Path) -> None:
     assert COMMANDS[0] == "colltune demo"

@@ -20,7 +20,6 @@ from commands import run_to_end
 from pip_environment import environment_with
 
 CHECK = Path(__file__).parents[2] / "examples/reframe/colltune_check.py"
-pytestmark = pytest.mark.mpi
 
 
 @pytest.fixture(scope="module")

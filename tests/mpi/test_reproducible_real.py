@@ -18,8 +18,6 @@ from colltune.emit.mpich.selection_file import MpichEmitter
 from colltune.mpi.installation import Installation
 from commands import run_to_end
 
-pytestmark = pytest.mark.mpi
-
 SOURCE = Path(__file__).parents[1] / "native" / "sum_order.c"
 RANKS = 7  # no power of two, nor of any radix
 COUNTS = ("1", "8", "3000")

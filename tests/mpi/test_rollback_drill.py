@@ -24,7 +24,7 @@ from colltune.store.tuning import MANIFEST, Tuning, save_tuning
 from commands import run_to_end
 
 LMOD = Path("/usr/share/lmod/lmod/libexec/lmod")
-pytestmark = [pytest.mark.mpi, pytest.mark.skipif(not LMOD.exists(), reason="no Lmod (apt: lmod)")]
+pytestmark = pytest.mark.skipif(not LMOD.exists(), reason="no Lmod (apt: lmod)")
 FILE = "mpich/mpich-coll.json"
 VARIABLE = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
 PROGRAM = Path(__file__).parents[1] / "native" / "legal_calls.c"

@@ -18,11 +18,7 @@ from colltune.profile.profile_files import load_profile
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL
 
-pytestmark = [
-    pytest.mark.mpi,
-    pytest.mark.slow,
-    pytest.mark.skipif(why_not() is not None, reason=why_not() or ""),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(why_not() is not None, reason=why_not() or "")]
 STEPS, BYTES = 200, 256
 
 

@@ -22,8 +22,6 @@ from colltune.emit.openmpi.lint_rules import lint_rules_files
 from colltune.emit.openmpi.reader import MessageRule, ReadError, read_rows
 from colltune.mpi.installation import Installation
 
-pytestmark = pytest.mark.mpi
-
 # Prints for each file what coll/han says of it, and the rules of coll/tuned that it becomes, null where it is ignored.
 _ASK = """
 import ctypes as C, json, os, sys

@@ -32,8 +32,6 @@ from colltune.store.earlier import GAIN, GAIN_PAGE, HISTORY
 from colltune.store.tuning import Tuning, load_tuning, save_tuning
 from commands import comes_true
 
-pytestmark = pytest.mark.mpi
-
 
 @pytest.fixture(params=["mpich", "openmpi"])
 def loop(request: pytest.FixtureRequest, tmp_path: Path) -> Measured:

@@ -29,8 +29,6 @@ from colltune.mpi.same import TunedMpi
 from colltune.store.tuning import Tuning, load_tuning, save_tuning
 from commands import run_to_end
 
-pytestmark = pytest.mark.mpi
-
 ROOT = Path(__file__).parents[2]
 NATIVE = ROOT / "tests" / "native"
 COLLTUNE = [sys.executable, "-c", "from colltune.cli import main; main()"]

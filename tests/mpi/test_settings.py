@@ -17,7 +17,6 @@ from colltune.mpi.reads import Asked, refusal_of
 from colltune.prove.replay.conformance import PROGRAM, replay_arguments, run_conformance
 from process_settings import process_settings
 
-pytestmark = pytest.mark.mpi
 CATALOGUE = load("mpich", "5.0.2")
 
 

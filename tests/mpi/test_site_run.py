@@ -22,8 +22,6 @@ from colltune.site.release import activate, active, publish
 from colltune.site.store import SiteStore
 from colltune.store.tuning import MANIFEST, load_tuning, save_tuning
 
-pytestmark = pytest.mark.mpi
-
 
 def test_jobs_get_the_active_release_and_report_what_they_measured(
     mpi: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

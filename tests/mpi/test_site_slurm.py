@@ -74,7 +74,7 @@ def _why_not() -> str | None:
     return f"no {', '.join(missing)}" if missing else None
 
 
-pytestmark = [pytest.mark.mpi, pytest.mark.skipif(_why_not() is not None, reason=_why_not() or "")]
+pytestmark = pytest.mark.skipif(_why_not() is not None, reason=_why_not() or "")
 
 # A user's program under the active release: says which it has, waits for a file, and looks whether the release changed.
 HOLDS = """

@@ -14,8 +14,6 @@ from colltune.emit.live_rules import live_basis
 from colltune.machine.compile import build
 from colltune.prove.replay.conformance import replay_arguments
 
-pytestmark = pytest.mark.mpi
-
 
 @dataclass
 class Measured:

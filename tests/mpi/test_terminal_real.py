@@ -15,7 +15,7 @@ from colltune.cli.app import app
 from colltune.mpi.installation import Installation
 from terminals import OF_FILES, bare, in_a_pipe, lines_too_long, on_terminal
 
-pytestmark = [pytest.mark.mpi, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 NATIVE = Path(__file__).parents[1] / "native"
 _SMALL = ["--max-size", "4KiB", "--mpiexec", "MPIEXEC"]

@@ -26,8 +26,6 @@ from colltune.traffic import schedule_of
 from colltune.traffic.rounds import AllPairs, Floats, Schedule
 from commands import run_to_end
 
-pytestmark = pytest.mark.mpi
-
 NATIVE = Path(__file__).parents[1] / "native"
 COMMON = Path(__file__).parents[2] / "native" / "common"
 _PATIENCE_S = 300

@@ -25,7 +25,6 @@ from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, Tuning, load_tuning, save_tuning
 from commands import run_to_end
 
-pytestmark = pytest.mark.mpi
 NATIVE = Path(__file__).parents[1] / "native"
 
 

@@ -16,7 +16,7 @@ from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
 from commands import run_to_end
 
-pytestmark = [pytest.mark.mpi, pytest.mark.skipif(why_not() is not None, reason=why_not() or "")]
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
 NODES, PPN = 2, 2
 
 

@@ -9,8 +9,6 @@ from colltune.bench.contract import Bench
 from colltune.bench.workbench import MachineOptions, open_workbench
 from colltune.mpi.installation import Installation
 
-pytestmark = pytest.mark.mpi
-
 
 class TestWorkbench(BenchContract):
     @pytest.fixture(autouse=True, params=["mpi", "openmpi"])
