@@ -16,6 +16,7 @@ from colltune.cli.terminal import make_console
 from colltune.core.choice import DEFAULT
 from colltune.core.grouping import grouped
 from colltune.core.proven import Decision, Verdict
+from colltune.core.summary import BUDGET_SPENT
 from colltune.core.units import format_count, format_duration, format_size
 from colltune.machine.command_lines import colltune_command
 from colltune.report.ending import WIDTH, ending, folded
@@ -111,10 +112,12 @@ class Display:
     def _progress(self, step: Step) -> None:
         for_all_s = step.elapsed_s / max(step.pairs_done, 1) * (step.pairs_total - step.pairs_done)
         left_s = max(0.0, min(step.budget_s - step.elapsed_s, for_all_s))
-        state = f"{step.pairs_done} of {step.pairs_total} measured, {format_duration(left_s)} left"
+        left = f"{format_duration(left_s)} left" if left_s > 0.0 else BUDGET_SPENT
+        state = f"{step.pairs_done} of {step.pairs_total} measured, {left}"
         where = step.collective
         if step.scenario is not None:
-            where += f" {step.scenario.nodes} x {step.scenario.ppn} {format_size(step.scenario.size_bytes)}"
+            size = "" if step.collective == "barrier" else f" {format_size(step.scenario.size_bytes)}"
+            where += f" {step.scenario.nodes} x {step.scenario.ppn}{size}"
         if step.best is not None and step.speedup is not None:
             faster = "" if step.best == DEFAULT else f", {step.speedup:.2f}x faster"
             where += f": best so far {step.best}{faster}"

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from colltune.core.units import format_duration
+from colltune.core.units import format_count, format_duration
 
 # Launches that a proof has at least.
 FEWEST_PROOF_LAUNCHES = 3
@@ -85,7 +85,8 @@ class TimePlan:
         if self.runtime_s is not None:
             given = f"the {format_duration(self.budget_s)} that tuning is expected to save"
         return (
-            f"{what} takes at least {format_duration(self.fixed_cost_s)} here: {self.launches + 1} launches of "
-            f"{format_duration(self.launch_s)}, and {format_duration(self.replay_s)} for the conformance check; "
+            f"{what} takes at least {format_duration(self.fixed_cost_s)} here:"
+            f" {format_count(self.launches + 1, 'launch', 'launches')} of {format_duration(self.launch_s)}, and"
+            f" {format_duration(self.replay_s)} for the conformance check; "
             f"{given} {'is' if self.runtime_s is None else 'are'} extended to that"
         )
