@@ -95,6 +95,14 @@ def test_the_scatter_is_found_between_launches_and_within(between: float) -> Non
     assert found.between == pytest.approx(between, rel=0.35)
 
 
+def test_a_few_regions_with_two_modes_do_not_make_all_others_look_unsure() -> None:
+    random = np.random.default_rng(1)
+    bimodal = [[(random.choice([-1.4, 1.1]) + random.normal(0.0, 0.1, 2)).tolist() for _ in range(9)] for _ in range(4)]
+    usual = drawn(0.1, 0.1, 2)
+    assert scatter_of([*usual, *bimodal]).of(1.0) == pytest.approx(scatter_of(usual).of(1.0), rel=0.1)
+    assert scatter_of(bimodal).between > 0.8  # and where all have them, they count
+
+
 def test_with_one_comparison_a_launch_the_scatter_of_a_launch_is_found() -> None:
     assert scatter_of(drawn(0.2, 0.2, 1)).of(1.0) == pytest.approx(0.2 * math.sqrt(2.0), rel=0.1)
     assert scatter_of([]).of(1.0) == pytest.approx(Scatter().of(1.0))

@@ -16,6 +16,7 @@ distribution of the variance too; docs/design/proof.md has the rates with tails 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,8 @@ _THERE, _OFF, _LEAST_OFF = 0.8, 0.3, 0.03
 CREDIT = 4.0
 # Below so many launches nothing is decided, however clear it looks: half of the launches may have a mode of their own.
 FEWEST_LAUNCHES = 3
+# A region whose comparisons scatter so many times as much as in the middle one says nothing of the others.
+_ODD = 3.0
 # The variance between launches is never taken to be less: clocks and seconds are not better than that.
 LEAST_SCALE = 0.02
 # However many claims of a file are true.
@@ -146,9 +149,13 @@ def scatter_of(regions: Iterable[Sequence[Sequence[float]]], guess: Scatter | No
     """The scatter that all ``regions`` show together: of each its launches, of each launch its comparisons.
 
     ``guess`` counts as one degree of freedom of each kind, so that there is a figure from the start. What a scenario
-    has of its own counts as scatter within the launch that it was compared in.
+    has of its own counts as scatter within the launch that it was compared in. A region that scatters far more than
+    most, such as that of a choice with two modes, tells of itself alone.
     """
     guess = guess or Scatter()
+    own = [(float(np.std(np.concatenate(some), ddof=1)), some) for some in regions if sum(map(len, some)) > 1]
+    usual = median([sd for sd, _ in own if sd > 0.0] or [0.0])
+    regions = [some for sd, some in own if sd <= _ODD * usual]
     within, freedom = guess.within**2, 1.0
     means: list[tuple[float, float, float]] = []  # squared residual, what it is of a variance, looks
     for launches in regions:
