@@ -12,10 +12,7 @@ from colltune.catalog import load
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.machine.compile import build
-from colltune.mpi.detect import find_mpi
-from colltune.mpi.reads import Asked, refusal_of
 from colltune.prove.replay.conformance import PROGRAM, replay_arguments, run_conformance
-from process_settings import process_settings
 
 CATALOGUE = load("mpich", "5.0.2")
 
@@ -62,21 +59,3 @@ def test_every_call_is_right_beside_an_algorithm(
     mpiexec: Path, tmp_path: Path, collective: str, choice: Choice
 ) -> None:
     require_right(mpiexec, tmp_path, dict(CATALOGUE.settings(collective, choice)), collective)
-
-
-def test_the_library_knows_every_setting_of_the_process(mpiexec: Path) -> None:
-    """A setting whose name is wrong, or whose switch is off, would be compared and never be in force."""
-    mpi = find_mpi(str(mpiexec), os.environ)
-    named = {name: value for setting in process_settings("mpich") for name, value in setting.variables}
-    assert refusal_of(mpi.libmpi, mpi.build, Asked(list(named)), os.environ) == ("", "")
-    for prefix, switch in {"CH4_PROGRESS_THROTTLE_": "CH4_PROGRESS_THROTTLE", "CH4_IPC_CMA_": "CH4_CMA_ENABLE"}.items():
-        for setting in process_settings("mpich"):
-            if any(name.startswith(f"MPIR_CVAR_{prefix}") for name, _ in setting.variables):
-                assert dict(setting.variables)[f"MPIR_CVAR_{switch}"] == "1", setting.name
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("setting", process_settings("mpich"), ids=lambda setting: setting.name)
-def test_every_call_is_right_under_a_setting_of_the_process(mpiexec: Path, tmp_path: Path, setting) -> None:
-    assert setting.risk
-    require_right(mpiexec, tmp_path, dict(setting.variables))

@@ -8,7 +8,6 @@ from types import ModuleType
 import pytest
 
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.judge.verdict import compare_all
 from colltune.measure.osu import in_series
@@ -61,23 +60,3 @@ def test_what_is_slower_by_itself_and_beyond_the_interval_of_all(judge_osu: Modu
         rows = list(csv.DictReader(file))
     assert [row["choice"] for row in rows] == ["ring", "default", "ring"]
     assert float(rows[2]["high"]) < 1.0
-
-
-def test_the_best_choice_of_each_call_bounds_what_a_tuning_can_gain() -> None:
-    def taken(size: int, choice: Choice, time_s: float, osu_mean_s: float) -> Sample:
-        return Sample(Scenario("bcast", 8, 1, size), choice, Status.OK, (time_s,), osu_mean_s=osu_mean_s)
-
-    bound = load("best_of_choices")
-    samples = [
-        *(taken(8, DEFAULT, time_s, 4.0) for time_s in (4.0, 4.0, 9.0)),
-        taken(8, RING, 1.0, 5.0),
-        taken(64, DEFAULT, 1.0, 1.0),
-        taken(64, RING, 3.0, 1.0),
-        taken(512, DEFAULT, 1.0, 1.0),  # nothing to compare it with
-        taken(4096, DEFAULT, 1.0, 1.0),
-        taken(4096, RING, 0.1, 0.1),
-    ]
-    found = {name: bound.best_over_default(samples, time_s, 0, 512) for name, time_s in bound.CONVENTIONS.items()}
-    assert found["slowest_rank"] == {"points": 2, "all": 2.0, "bcast": 2.0}
-    assert found["mean_over_ranks"] == {"points": 2, "all": 1.0, "bcast": 1.0}
-    assert found["back_to_back"] == {"points": 0}

@@ -24,7 +24,7 @@ Rows = NDArray[np.intp]
 
 # Name, median and spread (standard deviation of the logarithm) of the prior. Amplitudes are in units of log time,
 # lengths in doublings. The medians are about those of what fits recorded and simulated tables best, one table at a
-# time (benchmarks/learning_prior.py).
+# time (benchmarks/history/learning-trials.md).
 HYPERPARAMETERS = (
     ("constant", 0.25, 0.7),
     ("linear", 0.12, 0.7),
