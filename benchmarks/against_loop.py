@@ -34,17 +34,15 @@ from itertools import product
 from pathlib import Path
 from statistics import median, quantiles
 
+from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.rules import RuleSet
+from colltune.core.scenario import COLLECTIVES, Scenario
+from colltune.prove.compare.default_against_tuned import verify
+from colltune.store.tuning import write_files
+from on_cluster import namespace_cluster, why_not
+
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "mpi"))
-
-from namespaces import namespace_cluster, why_not  # noqa: E402
-
-from colltune.bench.workbench import MachineOptions, Workbench, open_workbench  # noqa: E402
-from colltune.core.choice import DEFAULT, Choice  # noqa: E402
-from colltune.core.rules import RuleSet  # noqa: E402
-from colltune.core.scenario import COLLECTIVES, Scenario  # noqa: E402
-from colltune.prove.compare.default_against_tuned import verify  # noqa: E402
-from colltune.store.tuning import write_files  # noqa: E402
 
 FIGURE = "verify_against_loop"
 NOT_CALM = 4  # the exit code of a part of this, as of `colltune verify`

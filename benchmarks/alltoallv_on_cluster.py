@@ -25,26 +25,24 @@ from statistics import geometric_mean, median
 
 import numpy as np
 
+from alltoallv_applications import matrices
+from alltoallv_lookup import find
+from colltune.alltoallv.cells import fill_class
+from colltune.alltoallv.interposed import with_alltoallv
+from colltune.alltoallv.lookup_table import FIRST_CALL, TABLE, load_table, save_table
+from colltune.alltoallv.matrices import Matrix
+from colltune.alltoallv.samples import AlltoallvSource, Blocks
+from colltune.alltoallv.setting import LIBRARY, Setting, Shape
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.proven import lower_bound, upper_bound
+from colltune.core.sample import Environment
+from colltune.core.scenario import Scenario
+from colltune.core.space import Point
+from colltune.machine.compile import build_parts, cache_directory
+from colltune.measure.contract import Effort
+from on_cluster import NamespaceCluster, namespace_cluster, why_not
+
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "mpi"))
-
-from namespaces import NamespaceCluster, namespace_cluster, why_not  # noqa: E402
-
-from alltoallv_applications import matrices  # noqa: E402
-from alltoallv_lookup import find  # noqa: E402
-from colltune.alltoallv.cells import fill_class  # noqa: E402
-from colltune.alltoallv.interposed import with_alltoallv  # noqa: E402
-from colltune.alltoallv.lookup_table import FIRST_CALL, TABLE, load_table, save_table  # noqa: E402
-from colltune.alltoallv.matrices import Matrix  # noqa: E402
-from colltune.alltoallv.samples import AlltoallvSource, Blocks  # noqa: E402
-from colltune.alltoallv.setting import LIBRARY, Setting, Shape  # noqa: E402
-from colltune.core.choice import DEFAULT, Choice  # noqa: E402
-from colltune.core.proven import lower_bound, upper_bound  # noqa: E402
-from colltune.core.sample import Environment  # noqa: E402
-from colltune.core.scenario import Scenario  # noqa: E402
-from colltune.core.space import Point  # noqa: E402
-from colltune.machine.compile import build_parts, cache_directory  # noqa: E402
-from colltune.measure.contract import Effort  # noqa: E402
 
 MPICH = Path(sys.executable).parent / "mpiexec"
 TUNED = Choice("tuned")

@@ -42,11 +42,9 @@ from colltune.profile.benefit import benefit_of
 from colltune.profile.profile_files import load_profile
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, Tuning, load_tuning, save_tuning
+from on_cluster import NamespaceCluster, namespace_cluster, why_not
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "mpi"))
-
-from namespaces import NamespaceCluster, namespace_cluster, why_not  # noqa: E402
 
 NODES = 8
 MPICH = Path(sys.executable).parent / "mpiexec"

@@ -37,15 +37,12 @@ from typing import Any
 
 from scipy.stats import t as student
 
+from applications import Application, debian
 from colltune.store.earlier import GAIN, HISTORY
 from colltune.store.tuning import load_tuning
+from on_cluster import namespace_cluster, why_not
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "mpi"))
-
-from namespaces import namespace_cluster, why_not  # noqa: E402
-
-from applications import Application, debian  # noqa: E402
 
 NODES, PPN, SHARE = 4, 2, 50
 # Arguments before and behind the number of steps, and what the programs print: seconds of one step.

@@ -40,6 +40,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from application_rows import HEAD, INPUTS, SHAPES, Program, Steps, figures, load_steps, programs, row
+from applications import OPENMPI, Application
+from bench_application_gain import SHARE, saved_by_all
 from colltune.alltoallv.called import alltoallv_share
 from colltune.alltoallv.interposed import with_alltoallv
 from colltune.alltoallv.lookup_table import TABLE, load_table
@@ -50,15 +53,9 @@ from colltune.profile.profile_files import load_profile
 from colltune.session.application.run_application import RunOptions, ready_run
 from colltune.store.earlier import HISTORY, PROFILE
 from colltune.store.tuning import load_tuning
+from on_cluster import namespace_cluster, why_not
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "mpi"))
-
-from namespaces import namespace_cluster, why_not  # noqa: E402
-
-from application_rows import HEAD, INPUTS, SHAPES, Program, Steps, figures, load_steps, programs, row  # noqa: E402
-from applications import OPENMPI, Application  # noqa: E402
-from bench_application_gain import SHARE, saved_by_all  # noqa: E402
 
 KEPT = Path("bench") / "applications"
 MEASURED_RUNS = 3

@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -57,25 +55,17 @@ def _is_timed(path: Path) -> bool:
 
 def on_cluster(budgets: Sequence[str]) -> dict[str, float]:
     """Wall time of the whole command, interpreter and page included."""
-    from namespaces import namespace_cluster, why_not
+    from on_cluster import namespace_cluster, on_first_node, require_namespaces
 
-    reason = why_not()
-    if reason is not None:
-        sys.exit(f"no cluster of namespaces here: {reason}")
+    require_namespaces()
     found: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as place, namespace_cluster(Path(place) / "cluster", 8) as cluster:
-        environment = {**os.environ, **cluster.environment, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
         for budget in budgets:
             out = Path(place) / f"tuned-{budget}"
-            words = ["tune", *COLLECTIVES, "--budget", budget, "--out", str(out)]
-            words += ["--hostfile", str(cluster.host_file(1))]
+            words = [*COLLECTIVES, "--budget", budget, "--out", str(out), "--hostfile", str(cluster.host_file(1))]
             before_s = time.monotonic()
-            done = subprocess.run(
-                cluster.inside(sys.executable, "-m", "colltune", *words), env=environment, check=False
-            )
+            on_first_node(cluster, "-m", "colltune", "tune", *words)
             wall_s = time.monotonic() - before_s
-            if done.returncode != 0:
-                sys.exit(f"colltune tune failed with {done.returncode}")
             summary = json.loads((out / "tuning.json").read_text())["summary"]
             verdicts = [entry["verdict"] for entry in summary["gate"]]
             found |= {

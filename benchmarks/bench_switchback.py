@@ -35,12 +35,10 @@ from statistics import fmean, stdev
 from scipy.stats import t as student
 
 from colltune.mpi.detect import find_mpi
+from on_cluster import namespace_cluster, why_not
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "mpi"))
-
 from cluster_applications import Site, latest_gain  # noqa: E402
-from namespaces import namespace_cluster, why_not  # noqa: E402
 
 # Of a program: the collective, arguments for a run of seconds (steps last), its calls in a step.
 PROGRAMS = {"solver": ("allreduce", ["1000"], 2), "fft_transpose": ("alltoall", ["64"], 4)}

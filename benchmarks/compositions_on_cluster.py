@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from collections import defaultdict
@@ -20,7 +19,7 @@ from contextlib import closing
 from pathlib import Path
 from statistics import median
 
-from bench_compare import ROOT, launchers
+from bench_compare import launchers
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.catalog import Kind
 from colltune.core.choice import DEFAULT, Choice
@@ -29,10 +28,7 @@ from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.judge.verdict import compare_all, mean_speedup
 from colltune.measure.contract import Effort
-
-sys.path.insert(0, str(ROOT / "tests" / "mpi"))
-
-from namespaces import namespace_cluster, why_not
+from on_cluster import namespace_cluster, on_first_node, require_namespaces
 
 PPN, SIZES = 2, (64, 1 << 10, 8 << 10, 64 << 10)
 COLLECTIVES, SCREENING, LAUNCHES = ("allreduce", "bcast", "reduce"), 2, 10
@@ -90,11 +86,9 @@ def main(nodes: str, launches: str = str(LAUNCHES), host_file: str = "") -> None
     if host_file:
         inside(int(nodes), host_file, int(launches))
         return
-    if (reason := why_not()) is not None:
-        sys.exit(f"no cluster of namespaces here: {reason}")
+    require_namespaces()
     with tempfile.TemporaryDirectory() as place, namespace_cluster(Path(place) / "cluster", int(nodes), "1gbit") as c:
-        command = c.inside(sys.executable, __file__, nodes, launches, str(c.host_file(PPN)))
-        sys.exit(subprocess.run(command, env={**os.environ, **c.environment}, check=False).returncode)
+        on_first_node(c, __file__, nodes, launches, str(c.host_file(PPN)))
 
 
 if __name__ == "__main__":

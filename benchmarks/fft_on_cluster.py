@@ -6,7 +6,6 @@ Profiles the example, tunes what it calls, and runs it with and without the tuni
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -15,10 +14,7 @@ from pathlib import Path
 from statistics import median
 from time import monotonic
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "mpi"))
-
-from namespaces import NamespaceCluster, namespace_cluster, why_not  # noqa: E402
+from on_cluster import ROOT, NamespaceCluster, namespace_cluster, run_inside, why_not
 
 NODES = 8
 SIZE, STEPS = 64, 400
@@ -48,7 +44,7 @@ def measure(launches: int = LAUNCHES) -> dict[str, float]:
             tuning_s = monotonic() - started_s
             default, tuned = [], []
             for _ in range(launches):
-                default.append(_times(_run(cluster, job)))
+                default.append(_times(run_inside(cluster, job, to=sys.stderr)))
                 tuned.append(_times(_colltune(cluster, "run", str(place / "tuned"), "--", *job)))
     return _figures(default, tuned, tuning_s)
 
@@ -68,18 +64,7 @@ def _figures(default: list[tuple[float, float]], tuned: list[tuple[float, float]
 
 
 def _colltune(cluster: NamespaceCluster, *arguments: str) -> str:
-    return _run(cluster, [sys.executable, "-m", "colltune", *arguments])
-
-
-def _run(cluster: NamespaceCluster, command: list[str]) -> str:
-    environment = {**os.environ, **cluster.environment, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        cluster.inside(*command), env=environment, capture_output=True, text=True, timeout=400, check=False
-    )
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(command)}\nfailed with {done.returncode}: {done.stderr}")
-    print(done.stdout, end="", file=sys.stderr, flush=True)
-    return done.stdout
+    return run_inside(cluster, [sys.executable, "-m", "colltune", *arguments], to=sys.stderr)
 
 
 def _times(output: str) -> tuple[float, float]:

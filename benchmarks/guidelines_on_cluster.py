@@ -10,38 +10,27 @@ longer: the mock-up and how many times as long. Needs root, iproute2 and gcc; 8 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from bench_compare import ROOT, launchers
-
-sys.path.insert(0, str(ROOT / "tests" / "mpi"))
-
-from namespaces import namespace_cluster, why_not
+from bench_compare import launchers
+from on_cluster import namespace_cluster, require_namespaces, run_inside
 
 NODES, PPN, RATE = 4, 2, "1gbit"
 
 
 def on_cluster(*words: str, mpi: str) -> dict[str, object]:
     """With ``mpi``, what `colltune WORDS --json` prints there; ends this program where it fails."""
-    if (reason := why_not()) is not None:
-        sys.exit(f"no cluster of namespaces here: {reason}")
+    require_namespaces()
     with tempfile.TemporaryDirectory() as place, namespace_cluster(Path(place) / "cluster", NODES, RATE) as cluster:
-        command = ["-m", "colltune", *words, "--json", "--hostfile", str(cluster.host_file(PPN))]
-        environment = {**os.environ, **cluster.environment, "PYTHONPATH": str(ROOT / "src")}
+        command = [sys.executable, "-m", "colltune", *words, "--json", "--hostfile", str(cluster.host_file(PPN))]
+        more = {}
         if mpi == "openmpi":  # what 4.1 calls the same
-            environment |= {"OMPI_MCA_oob_tcp_if_include": "eth0", "OMPI_MCA_btl": "self,vader,tcp"}
-            environment["OMPI_MCA_plm_rsh_agent"] = cluster.environment["PRTE_MCA_plm_ssh_agent"]
-        done = subprocess.run(
-            cluster.inside(sys.executable, *command), env=environment, stdout=subprocess.PIPE, text=True, check=False
-        )
-    if done.returncode not in (0, 1, 4):
-        sys.exit(f"colltune {' '.join(words)} failed with {done.returncode}")
-    found: dict[str, object] = json.loads(done.stdout)
+            more = {"OMPI_MCA_oob_tcp_if_include": "eth0", "OMPI_MCA_btl": "self,vader,tcp"}
+            more["OMPI_MCA_plm_rsh_agent"] = cluster.environment["PRTE_MCA_plm_ssh_agent"]
+        found: dict[str, object] = json.loads(run_inside(cluster, command, codes=(0, 1, 4), more=more, to=None))
     return found
 
 

@@ -12,7 +12,6 @@ agree that the mock-up is faster. Needs root, iproute2 and gcc.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -21,10 +20,7 @@ from pathlib import Path
 from statistics import median
 
 from bench_compare import ROOT, launchers
-
-sys.path.insert(0, str(ROOT / "tests" / "mpi"))
-
-from namespaces import NamespaceCluster, namespace_cluster, why_not
+from on_cluster import NamespaceCluster, namespace_cluster, require_namespaces, run_inside
 
 PPN, SIZES = 2, ("8", "128", "1024", "8192", "65536")
 Ratios = defaultdict[str, list[float]]
@@ -34,18 +30,8 @@ def run(cluster: NamespaceCluster, mpiexec: Path, program: Path, repetitions: st
     """Adds the ratios of one launch."""
     where = ["--host" if "openmpi" in str(mpiexec) else "-hosts", ",".join(f"{host}:{PPN}" for host in cluster.hosts)]
     command = [str(mpiexec), *where, "-n", str(PPN * len(cluster.hosts)), str(program), repetitions, *SIZES]
-    done = subprocess.run(
-        cluster.inside(*command),
-        env={**os.environ, **cluster.environment},
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    if done.returncode != 0:
-        sys.exit(done.stderr or done.stdout)
     own_s = 0.0
-    for line in done.stdout.splitlines():
+    for line in run_inside(cluster, command, to=None).splitlines():
         name, size, variant, time_s = line.split()
         if variant == "own":
             own_s = float(time_s)
@@ -56,8 +42,7 @@ def run(cluster: NamespaceCluster, mpiexec: Path, program: Path, repetitions: st
 
 
 def main(nodes: str, launches: str, repetitions: str = "15") -> None:
-    if (reason := why_not()) is not None:
-        sys.exit(f"no cluster of namespaces here: {reason}")
+    require_namespaces()
     found: dict[str, Ratios] = {mpi: defaultdict(list) for mpi in launchers()}
     with tempfile.TemporaryDirectory() as place, namespace_cluster(Path(place) / "cluster", int(nodes)) as cluster:
         programs = {mpi: Path(place) / mpi for mpi in found}

@@ -38,11 +38,9 @@ from numpy.typing import NDArray
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.choice import Choice
 from colltune.core.scenario import Scenario
+from on_cluster import NamespaceCluster, namespace_cluster
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "mpi"))
-
-from namespaces import NamespaceCluster, namespace_cluster  # noqa: E402
 
 Floats = NDArray[np.float64]
 # By kind of launch, groups of launches, each with the logarithms of its births by their kind.
