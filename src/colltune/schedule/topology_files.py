@@ -19,7 +19,7 @@ Paths = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class SchemeLayer:
     """A layer of a scheme: the part of the host name that numbers it, divided if several are one part."""
 
     name: str
@@ -32,7 +32,7 @@ class NameScheme:
     """How the host names of a site show where a host is."""
 
     host: re.Pattern[str]
-    layers: tuple[Layer, ...]
+    layers: tuple[SchemeLayer, ...]
     top: Top
 
     def path(self, host: str) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ def parse_scheme(text: str, source: str) -> NameScheme:
         pattern = re.compile(document["host"])
         top = Top(document.get("top", Top.SHARED))
         layers = tuple(
-            Layer(str(item["name"]), str(item.get("part", item["name"])), int(item.get("divide", 1)))
+            SchemeLayer(str(item["name"]), str(item.get("part", item["name"])), int(item.get("divide", 1)))
             for item in document["layers"]
         )
     except (re.error, KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
