@@ -2,8 +2,7 @@
 
 import os
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -151,32 +150,17 @@ def _lsf_nodes(environment: Mapping[str, str]) -> tuple[Node, ...]:
     if "LSB_DJOB_HOSTFILE" in environment:
         nodes = _hosts_of_file(Path(environment["LSB_DJOB_HOSTFILE"]), 1)
     elif "LSB_MCPU_HOSTS" in environment:
-        nodes = _name_count_pairs(environment["LSB_MCPU_HOSTS"])
+        words = environment["LSB_MCPU_HOSTS"].split()  # a name and a count in turn
+        nodes = parse_host_file(
+            "\n".join(map(" ".join, zip(words[::2], [*words[1::2], ""], strict=False))), "LSB_MCPU_HOSTS", 1
+        )
     else:
-        nodes = _repeated(environment["LSB_HOSTS"].split())
+        nodes = parse_host_file("\n".join(environment["LSB_HOSTS"].split()), "LSB_HOSTS", 1)
     first, rest = nodes[0], nodes[1:]
     # Some sites give the job one slot on a node that only runs its script: it is none of the nodes to tune.
     if rest and first.slots == 1 and min(node.slots for node in rest) > 1:
         return rest
     return nodes
-
-
-def _name_count_pairs(text: str) -> tuple[Node, ...]:
-    tokens = text.split()
-    counts = tokens[1::2]
-    if not tokens or len(tokens) % 2 or not all(re.fullmatch(r"[1-9][0-9]{0,5}", count, re.ASCII) for count in counts):
-        raise InputError(f"cannot read LSB_MCPU_HOSTS={text!r}", "LSF writes for example node1 8 node2 8")
-    slots: dict[str, int] = {}
-    for name, count in zip(tokens[::2], counts, strict=True):
-        slots[name] = slots.get(name, 0) + int(count)
-    return tuple(Node(name, count) for name, count in slots.items())
-
-
-def _repeated(names: Iterable[str]) -> tuple[Node, ...]:
-    slots = Counter(names)
-    if not slots:
-        raise InputError("LSB_HOSTS is empty", "Run colltune from the job script itself")
-    return tuple(Node(name, count) for name, count in slots.items())
 
 
 def _flux_nodes(resources: str) -> tuple[Node, ...]:
