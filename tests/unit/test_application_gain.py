@@ -196,12 +196,12 @@ def test_the_share_is_a_whole_percentage() -> None:
     ("words", "asked", "left"),
     [
         (["--measure=10%", "tuned", "--", "./app", "--measure=3"], "10%", ["./app", "--measure=3"]),
-        (["--share", "9%", "--measure=10%", "tuned", "./app", "--measure=3"], "10%", ["./app", "--measure=3"]),
-        (["--measure", "--share", "50", "tuned", "mpiexec"], "50", ["mpiexec"]),
-        (["tuned", "./app", "--measure=3"], None, ["./app", "--measure=3"]),
+        (["--share", "9%", "tuned", "--measure=10%", "--", "./app", "--measure=3"], "10%", ["./app", "--measure=3"]),
+        (["--measure", "--share", "50", "tuned", "--", "mpiexec", "--", "x"], "50", ["mpiexec", "--", "x"]),
+        (["tuned", "--", "./app", "--measure=3"], None, ["./app", "--measure=3"]),
     ],
 )
-def test_a_share_before_the_directory_is_ours_and_the_words_of_the_program_are_its_own(
+def test_a_share_before_the_dashes_is_ours_and_the_words_of_the_program_are_its_own(
     words: list[str], asked: str | None, left: list[str]
 ) -> None:
     command = typer.main.get_command(app).commands["run"]  # type: ignore[attr-defined]

@@ -237,7 +237,14 @@ def test_run_starts_the_command_with_the_files_in_its_environment(tmp_path: Path
 
 def test_run_without_a_command_says_how_to_write_one(tmp_path: Path) -> None:
     save_example(tmp_path)
-    fails_with_one_line(colltune("run", str(tmp_path)), "mpiexec -n 4 ./app")
+    for words in ([str(tmp_path)], [str(tmp_path), "mpiexec", "-n", "4", "./app"], [str(tmp_path), "--"]):
+        fails_with_one_line(colltune("run", *words), "there is no command to run", "mpiexec -n 4 ./app")
+
+
+def test_run_refuses_an_option_that_it_does_not_have(tmp_path: Path) -> None:
+    done = colltune("run", "--masure", str(tmp_path), "--", "true")
+    assert done.returncode == 2
+    assert "--masure" in done.stderr
 
 
 def test_run_refuses_an_mpiexec_of_another_mpi(tmp_path: Path) -> None:

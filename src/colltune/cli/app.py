@@ -41,7 +41,6 @@ _SECTIONS = {
         "study": CommandEntry("For research: collect, evaluate, tune, train (colltune-study)", passes_on=True),
     },
 }
-_ENTRIES = {name: entry for section in _SECTIONS.values() for name, entry in section.items()}
 
 
 class _Commands(UserDict[str, Any]):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Unpack, cast
 
 import typer
-from typer.core import TyperCommand, TyperOption
+from typer.core import TyperCommand
 
 from colltune.cli.console import echo
 from colltune.cli.options import Tuned, offers
@@ -22,34 +22,23 @@ _UNPROVEN = 3
 
 
 class RunCommand(TyperCommand):
-    """Takes its options before the directory, and between it and the command; ``--measure=10%`` has its share too."""
+    """Has the words behind ``--`` as they are, for they are the program's; ``--measure=10%`` has its share too."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        rest = list(args)
-        options = self._taken(rest, unknown=True)
-        if rest and rest[0] != "--":
-            place = rest.pop(0)
-            options += self._taken(rest, unknown=False)
-            rest = [place, *(rest[1:] if rest[:1] == ["--"] else rest)]
-        return super().parse_args(ctx, [*options, *rest])
+        ctx.ignore_unknown_options, ctx.allow_interspersed_args = False, True
+        own = args[: args.index("--")] if "--" in args else args
+        if own is args and not ctx.resilient_parsing and not {*args} & {*ctx.help_option_names}:
+            raise InputError(
+                "there is no command to run, as none stands behind --",
+                "Write it there: colltune run tuned/ -- mpiexec -n 4 ./app",
+            )
+        given = [word for text in own for word in _with_share(text)]
+        return super().parse_args(ctx, [*given, *args[len(own) :]])
 
-    def _taken(self, rest: list[str], *, unknown: bool) -> list[str]:
-        """The options at the beginning of ``rest``, which loses them; with ``unknown`` what only looks like one too."""
-        known = {name: option for option in self.params if isinstance(option, TyperOption) for name in option.opts}
-        taken: list[str] = []
-        while rest and rest[0].startswith("-") and rest[0] != "--":
-            name, equals, value = rest[0].partition("=")
-            if name not in known and not unknown:
-                break
-            word = rest.pop(0)
-            if name == "--measure" and equals:
-                taken += ["--measure", "--share", value]
-            else:
-                valued = name in known and not known[name].is_flag and not equals
-                if valued and not rest:
-                    raise InputError(f"{name} has no value", "See colltune run --help")
-                taken += [word, *([rest.pop(0)] if valued else [])]
-        return taken
+
+def _with_share(word: str) -> list[str]:
+    name, equals, value = word.partition("=")
+    return ["--measure", "--share", value] if name == "--measure" and equals else [word]
 
 
 @offers(RunArguments)
@@ -63,7 +52,7 @@ def run(
 ) -> None:
     """Run a command with a tuning in force: colltune run tuned/ -- mpiexec -n 4 ./app.
 
-    Options stand before the directory, or between it and --. The exit code is the command's. MPICH from 5.0 on says
+    Options stand before --. The exit code is the command's. MPICH from 5.0 on says
     itself which files it loaded; of others it is seen whether the files are opened on this node.
     """
     from colltune.session.application.run_application import ReadyRun, RunOptions, ready_run, unheard
