@@ -1,9 +1,10 @@
 """Few wide segments: the optimum over sizes, shapes that join, and what breaks a rule."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +25,15 @@ def at(size: int, nodes: int = 4) -> Scenario:
     return Scenario("bcast", nodes, 1, size)
 
 
+def segments(
+    worth: Mapping[Scenario, Mapping[Choice, float]], price: float, luck: Mapping[tuple[int, int], float] | None = None
+) -> dict[Scenario, Choice]:
+    """What is decided by ``worth``; a choice that is missing is not to be made."""
+    choices = (RING, TREE)
+    rows = np.array([[some.get(choice, math.nan) for choice in choices] for some in worth.values()])
+    return Segments(tuple(worth), choices, rows, dict.fromkeys(SIZES, price), luck or {}).decide()
+
+
 def worth_of(path: Sequence[Choice], gains: Sequence[dict[Choice, float]], price: float, luck: float) -> float:
     """A choice in place of another has to make up for twice the luck of one in place of the default."""
     begun = [before for one, before in zip(path, (DEFAULT, *path), strict=False) if one not in (DEFAULT, before)]
@@ -39,7 +49,7 @@ def test_over_the_sizes_no_other_choices_are_worth_more(
 ) -> None:
     gains = [dict(zip((RING, TREE), one, strict=True)) for one in drawn]
     worth = dict(zip(map(at, SIZES), gains, strict=True))
-    found = Segments(worth, {}, dict.fromkeys(SIZES, price), {(4, 1): luck}).decide()
+    found = segments(worth, price, {(4, 1): luck})
     best = max(worth_of(path, gains, price, luck) for path in product((DEFAULT, RING, TREE), repeat=5))
     assert worth_of([found[at(size)] for size in SIZES], gains, price, luck) == pytest.approx(best)
 
@@ -49,7 +59,7 @@ def test_shapes_join_unless_what_each_has_of_its_own_pays_for_another_claim() ->
     worth = {at(size, nodes): some for nodes, some in gains.items() for size in SIZES}
 
     def choices(price: float) -> list[set[Choice]]:
-        found = Segments(worth, {}, dict.fromkeys(SIZES, price), {}).decide()
+        found = segments(worth, price)
         return [{found[at(size, nodes)] for size in SIZES} for nodes in (2, 4)]
 
     assert choices(0.1) == [{RING}, {TREE}]
@@ -58,8 +68,7 @@ def test_shapes_join_unless_what_each_has_of_its_own_pays_for_another_claim() ->
 
 
 def test_what_is_excluded_keeps_the_default_and_breaks_no_wide_segment() -> None:
-    worth = {at(size): {RING: 0.3} if size != 32 else {} for size in SIZES}
-    found = Segments(worth, {at(32): [RING]}, dict.fromkeys(SIZES, 0.2), {}).decide()
+    found = segments({at(size): {RING: 0.3 if size != 32 else -math.inf} for size in SIZES}, 0.2)
     assert [found[at(size)] for size in SIZES] == [RING, RING, DEFAULT, RING, RING]
 
 

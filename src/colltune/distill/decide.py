@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import fmean, median
 
+import numpy as np
+
 from colltune.catalog import Catalogue
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.grouping import grouped
@@ -17,7 +19,7 @@ from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space
 from colltune.distill.minimal_rules import distill
-from colltune.distill.segments import Segments
+from colltune.distill.segments import Floats, Segments
 from colltune.distill.selection import Selection
 
 # Log speed-ups that differ by less may be noise.
@@ -110,13 +112,32 @@ class _Gains:
         self._selection.prepare(space.scenarios)
         # Where nothing is known of the default nothing can be said to be faster.
         self._scenarios = [s for s in space.scenarios if math.isfinite(self._default(s))]
-        self._weights = {scenario: space.weight(scenario) for scenario in self._scenarios}
+        self._defaults = np.array([self._default(scenario) for scenario in self._scenarios])
+        self._weights = np.array([space.weight(scenario) for scenario in self._scenarios])
+        known = dict.fromkeys(choice for s in self._scenarios for choice in self._selection.log_times(s))
+        self._choices = sorted(known.keys() - {DEFAULT} - self._broken)
+        self._gains = self._log_speed_ups()
+
+    def _log_speed_ups(self) -> Floats:
+        """(scenarios, choices): over the default; minus infinity for what failed, NaN for what is no candidate."""
+        columns = {choice: column for column, choice in enumerate(self._choices)}
+        gains = np.full((len(self._scenarios), len(columns)), np.nan)
+        for row, scenario in enumerate(self._scenarios):
+            default, baseline = self._defaults[row], self._baseline(scenario)
+            for choice, log_time in self._selection.log_times(scenario).items():
+                if choice != baseline and (column := columns.get(choice)) is not None:
+                    gains[row, column] = default - log_time
+        return gains
 
     @property
     def most(self) -> float:
         """What all gain together if each scenario has its best choice, by their weights."""
-        best = ((s, max((self._gain(s, c) for c in self._candidates(s)), default=0.0)) for s in self._scenarios)
-        return sum(max(gain, 0.0) * self._weights[scenario] for scenario, gain in best)
+        return float(self._most @ self._weights)
+
+    @property
+    def _most(self) -> Floats:
+        """(scenarios,): what the best choice gains, 0 where none does."""
+        return np.asarray(np.fmax.reduce(self._gains, axis=1, initial=0.0))
 
     def decided(self, price: Callable[[float, float], float]) -> Decided:
         """``price``: what a claim has to gain, by the time of its calls by default and by its gain."""
@@ -136,40 +157,39 @@ class _Gains:
         return Decided(choices, gains, default_s)
 
     def _segments(self, price: Callable[[float, float], float]) -> Segments:
-        worth: dict[Scenario, dict[Choice, float]] = {}
-        excluded: dict[Scenario, set[Choice]] = {}
         prices: dict[int, list[float]] = {}
         luck: dict[tuple[int, int], float] = {}
-        for scenario in self._scenarios:
-            gains = {choice: self._gain(scenario, choice) for choice in self._candidates(scenario)}
-            most, weight = max(gains.values(), default=0.0), self._weights[scenario]
-            prices.setdefault(scenario.size_bytes, []).append(price(math.exp(self._default(scenario)), most))
+        most, candidates = self._most, (~np.isnan(self._gains)).sum(axis=1)
+        for row, scenario in enumerate(self._scenarios):
+            prices.setdefault(scenario.size_bytes, []).append(price(math.exp(self._defaults[row]), float(most[row])))
             # The best of n that differ by noise alone seems so much better than the default.
-            luck[scenario.nodes, scenario.ppn] = weight * 2.0 * _NOISE * math.sqrt(math.log(len(gains) + 1))
-            excluded[scenario] = {choice for choice in gains if self._is_slower(scenario, choice)}
-            worth[scenario] = {
-                choice: weight * (gain - self._floor)
-                for choice, gain in gains.items()
-                if choice not in excluded[scenario]
-            }
-        return Segments(worth, excluded, {size: median(some) for size, some in prices.items()}, luck)
+            chance = 2.0 * _NOISE * math.sqrt(math.log(int(candidates[row]) + 1))
+            luck[scenario.nodes, scenario.ppn] = float(self._weights[row]) * chance
+        slower = self._gains < self._floor - _NOISE
+        worth = np.where(slower, -np.inf, self._weights[:, None] * (self._gains - self._floor))
+        for row, column in self._measured_slower():
+            worth[row, column] = -np.inf
+        medians = {size: median(some) for size, some in prices.items()}
+        return Segments(self._scenarios, self._choices, worth, medians, luck)
 
-    def _agreeing(
-        self, worth: Mapping[Scenario, Mapping[Choice, float]], settled: Mapping[Hashable, Choice]
-    ) -> dict[Scenario, dict[Choice, float]]:
+    def _measured_slower(self) -> Iterator[tuple[int, int]]:
+        """Row and column of what was slower than the default by more than noise, in any state of the heap."""
+        rows = {scenario: row for row, scenario in enumerate(self._scenarios)}
+        columns = {choice: column for column, choice in enumerate(self._choices)}
+        for scenario, choice in self._measured:
+            default = scenario, self._baseline(scenario)
+            known = scenario in rows and choice in columns and default in self._measured
+            if known and any(times[scenario, choice] > math.exp(_NOISE) * times[default] for times in self._states):
+                yield rows[scenario], columns[choice]
+
+    def _agreeing(self, worth: Floats, settled: Mapping[Hashable, Choice]) -> Floats:
         """``worth`` of the choices that agree with what is settled."""
-
-        def agrees(scenario: Scenario, choice: Choice) -> bool:
-            return all(settled.get(key, value) == value for key, value in self._shared(scenario, choice).items())
-
-        return {
-            scenario: {choice: value for choice, value in some.items() if agrees(scenario, choice)}
-            for scenario, some in worth.items()
-        }
-
-    def _candidates(self, scenario: Scenario) -> Iterator[Choice]:
-        left_out = {DEFAULT, self._baseline(scenario)} | self._broken
-        return (choice for choice in self._selection.log_times(scenario) if choice not in left_out)
+        left = worth.copy()
+        for row, column in np.argwhere(np.isfinite(worth)).tolist():
+            shared = self._shared(self._scenarios[row], self._choices[column])
+            if any(settled.get(key, value) != value for key, value in shared.items()):
+                left[row, column] = np.nan
+        return left
 
     def _default(self, scenario: Scenario) -> float:
         """Logarithm of what a call takes; infinite where that is not known."""
@@ -184,6 +204,8 @@ class _Gains:
 
     def _best_between(self, scenario: Scenario, ends: Sequence[Scenario], choices: Sequence[Choice]) -> Choice:
         """What both ends choose, or of the ``choices`` of either the one that gains most at both together."""
+        if list(choices) == [DEFAULT]:
+            return DEFAULT
         legal = self._space.choices(scenario)
         gains = {
             choice: fmean(self._gain(end, choice) for end in ends)
@@ -192,15 +214,6 @@ class _Gains:
         }
         best = max(gains, key=gains.__getitem__, default=DEFAULT)
         return best if len(choices) == 1 or gains.get(best, 0.0) > self._floor else DEFAULT
-
-    def _is_slower(self, scenario: Scenario, choice: Choice) -> bool:
-        """By more than noise: as far as is known, or as it was measured in any state of the heap."""
-        if self._gain(scenario, choice) < self._floor - _NOISE:
-            return True
-        pairs = [(scenario, self._baseline(scenario)), (scenario, choice)]
-        return all(pair in self._measured for pair in pairs) and any(
-            times[pairs[1]] > math.exp(_NOISE) * times[pairs[0]] for times in self._states
-        )
 
 
 def _between(decided: Mapping[Scenario, Choice]) -> dict[Scenario, tuple[Scenario, Scenario]]:

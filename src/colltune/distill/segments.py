@@ -5,7 +5,7 @@ sizes the optimum is exact, by a shortest path whose states are the choices (Bel
 form boxes of nodes x ranks per node, and of all ways to divide boxes by straight cuts the best is taken, exactly too.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,49 +24,47 @@ _Box = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class Segments:
-    """``worth``: what each choice but the default gains in a scenario, by the weight of that; below 0 it loses there.
+    """``worth`` (scenarios, choices): what each choice gains in a scenario, by the weight of that; below 0 it loses.
 
-    A choice that is missing is not to be made there: within its segment the default stands. Of those, the
-    ``excluded`` break its rule, which costs ``price`` as a claim does. ``price``: of one more claim, by size in bytes,
-    and ``luck``: by nodes and ranks per node, what the choice of a shape seems to gain and does not, being the best of
-    many; of several shapes it is partly made up for.
+    NaN where a choice is not to be made: within its segment the default stands. Minus infinity where it breaks its rule
+    as well, which costs ``price`` as a claim does. ``price``: of one more claim, by size in bytes, and ``luck``: by
+    nodes and ranks per node, what the choice of a shape seems to gain and does not, being the best of many; of several
+    shapes it is partly made up for.
     """
 
-    worth: Mapping[Scenario, Mapping[Choice, float]]
-    excluded: Mapping[Scenario, Collection[Choice]]
+    scenarios: Sequence[Scenario]
+    choices: Sequence[Choice]
+    worth: Floats
     price: Mapping[int, float]
     luck: Mapping[tuple[int, int], float]
 
     def decide(self) -> dict[Scenario, Choice]:
         """The choice for each scenario; the default where no claim is worth its price."""
-        decided: dict[Scenario, Choice] = dict.fromkeys(self.worth, DEFAULT)
-        at = {(s.nodes, s.ppn, s.size_bytes): s for s in self.worth}
+        decided: dict[Scenario, Choice] = dict.fromkeys(self.scenarios, DEFAULT)
+        rows = {(s.nodes, s.ppn, s.size_bytes): row for row, s in enumerate(self.scenarios)}
+        made = np.isfinite(self.worth)
         for n0, n1, p0, p1 in self._boxes():
             boxes = np.array([[n0, n1, p0, p1]])
             path = self._path(self._gains(boxes)[:, 0], float(self._luck(boxes)[0]))
-            for size, choice in zip(self._sizes, path, strict=True):
-                for nodes in self._nodes[n0 : n1 + 1]:
+            for size, column in zip(self._sizes, path, strict=True):
+                for nodes in self._nodes[n0 : n1 + 1] if column >= 0 else ():
                     for ppn in self._ppns[p0 : p1 + 1]:
-                        scenario = at.get((nodes, ppn, size))
-                        if scenario is not None and choice in self.worth[scenario]:
-                            decided[scenario] = choice
+                        row = rows.get((nodes, ppn, size))
+                        if row is not None and made[row, column]:
+                            decided[self.scenarios[row]] = self.choices[column]
         return decided
 
     @cached_property
     def _nodes(self) -> list[int]:
-        return sorted({s.nodes for s in self.worth})
+        return sorted({s.nodes for s in self.scenarios})
 
     @cached_property
     def _ppns(self) -> list[int]:
-        return sorted({s.ppn for s in self.worth})
+        return sorted({s.ppn for s in self.scenarios})
 
     @cached_property
     def _sizes(self) -> list[int]:
-        return sorted({s.size_bytes for s in self.worth})
-
-    @cached_property
-    def _choices(self) -> list[Choice]:
-        return sorted({choice for some in self.worth.values() for choice in some})
+        return sorted({s.size_bytes for s in self.scenarios})
 
     @cached_property
     def _prices(self) -> Floats:
@@ -77,14 +75,10 @@ class Segments:
         """(nodes + 1, ppns + 1, sizes, choices): what each choice is worth on all shapes before these."""
         lists = (self._nodes, self._ppns, self._sizes)
         nodes, ppns, sizes = ({value: place for place, value in enumerate(some)} for some in lists)
-        column = {choice: place for place, choice in enumerate(self._choices)}
-        table = np.zeros((len(nodes) + 1, len(ppns) + 1, len(sizes), len(column)))
-        for scenario, some in self.worth.items():
-            row = table[nodes[scenario.nodes] + 1, ppns[scenario.ppn] + 1, sizes[scenario.size_bytes]]
-            for choice, value in some.items():
-                row[column[choice]] = value
-            for choice in column.keys() & set(self.excluded.get(scenario, ())):
-                row[column[choice]] = -self.price[scenario.size_bytes]
+        table = np.zeros((len(nodes) + 1, len(ppns) + 1, len(sizes), len(self.choices)))
+        places = np.array([(nodes[s.nodes] + 1, ppns[s.ppn] + 1, sizes[s.size_bytes]) for s in self.scenarios]).T
+        breaks = -self._prices[places[2]][:, None]
+        table[tuple(places)] = np.where(np.isneginf(self.worth), breaks, np.nan_to_num(self.worth, nan=0.0))
         return np.asarray(table.cumsum(axis=0).cumsum(axis=1))
 
     def _gains(self, boxes: NDArray[np.int_]) -> Floats:
@@ -106,7 +100,7 @@ class Segments:
 
     def _boxes(self) -> Iterator[_Box]:
         """Those of the best division of all shapes."""
-        if not self._choices:
+        if not self.choices or not self.scenarios:
             return
         places = [
             [(low, high) for low in range(len(some)) for high in range(low, len(some))]
@@ -146,8 +140,8 @@ class Segments:
             quiet, value = np.maximum(quiet, top), np.maximum(value, start[:, None]) + gain
         return np.asarray(np.maximum(quiet, value.max(axis=1)))
 
-    def _path(self, gains: Floats, luck: float) -> list[Choice]:
-        """The choice at each size on the best path; ``gains`` (sizes, choices)."""
+    def _path(self, gains: Floats, luck: float) -> list[int]:
+        """The choice at each size on the best path, -1 for the default; ``gains`` (sizes, choices)."""
         quiet, value = 0.0, np.full(gains.shape[1], -np.inf)
         steps: list[tuple[NDArray[np.bool_], int, int]] = []  # which begin a claim, after which state; before quiet
         for gain, price in zip(gains, self._prices, strict=True):
@@ -158,8 +152,8 @@ class Segments:
             steps.append((start > value, after, best if top > quiet else -1))
             quiet, value = max(quiet, top), np.maximum(value, start) + gain
         state = int(value.argmax()) if value.max() > quiet else -1
-        path: list[Choice] = []
+        path: list[int] = []
         for begins, after, before_quiet in reversed(steps):
-            path.append(self._choices[state] if state >= 0 else DEFAULT)
+            path.append(state)
             state = before_quiet if state < 0 else after if begins[state] else state
         return path[::-1]

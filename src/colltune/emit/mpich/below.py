@@ -9,6 +9,8 @@ which composition calls them, nor the shape of the job. So all rules that meet i
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
+from typing import NamedTuple
 
 from colltune.catalog import Catalogue, Kind
 from colltune.core.choice import DEFAULT, Choice
@@ -89,24 +91,43 @@ def demands_of(catalogue: Catalogue, choice: Choice, region: Region, collective:
 def shared_by(catalogue: Catalogue, scenario: Scenario, choice: Choice) -> dict[tuple[Where, str, int, int], Choice]:
     """The inner calls of ``choice`` in ``scenario`` that other rules may share, and what it demands of them."""
     name, nodes, ppn, size = scenario.collective, scenario.nodes, scenario.ppn, scenario.size_bytes
-    parts = split(catalogue, name, choice)
-    if parts is None or ppn < 2:
+    inner = None if ppn < 2 else _inner(catalogue, name, choice)
+    if inner is None:
         return {}
-    plain, leaders, general = parts
     apart = catalogue.version < "5.0"
     found = {}
-    if catalogue.algorithm(name, plain).leads and nodes > 1:
-        found[Where.LEADERS if apart else Where.INSIDE, name, nodes, size] = leaders
-    on_node = [name] if catalogue.algorithm(name, plain).shares_nodes else _ON_NODE.get((name, plain.algorithm), [])
-    for other in on_node:
-        found[Where.SHARED_MEMORY, other, ppn, size] = GENERAL if general else DEFAULT
-    if general:
-        found[Where.NODE if apart else Where.INSIDE, name, ppn, size] = leaders
+    if inner.leads and nodes > 1:
+        found[Where.LEADERS if apart else Where.INSIDE, name, nodes, size] = inner.leaders
+    for other in inner.on_node:
+        found[Where.SHARED_MEMORY, other, ppn, size] = GENERAL if inner.general else DEFAULT
+    if inner.general:
+        found[Where.NODE if apart else Where.INSIDE, name, ppn, size] = inner.leaders
     return found
 
 
+class _Inner(NamedTuple):
+    """The calls below a composition: of the leaders, and which collectives the ranks of a node run."""
+
+    leads: bool
+    leaders: Choice
+    on_node: tuple[str, ...]
+    general: bool
+
+
+@cache
+def _inner(catalogue: Catalogue, collective: str, choice: Choice) -> _Inner | None:
+    """None for a flat choice. Kept, for it is asked in every scenario."""
+    parts = split(catalogue, collective, choice)
+    if parts is None:
+        return None
+    plain, leaders, general = parts
+    algorithm = catalogue.algorithm(collective, plain)
+    on_node = (collective,) if algorithm.shares_nodes else _ON_NODE.get((collective, plain.algorithm), ())
+    return _Inner(algorithm.leads, leaders, on_node, general)
+
+
 # Compositions that run other collectives inside the nodes than themselves.
-_ON_NODE = {("allreduce", "alpha"): ["reduce", "bcast"]}
+_ON_NODE = {("allreduce", "alpha"): ("reduce", "bcast")}
 
 
 def inner_spans(region: Region) -> tuple[Span, Span, Span]:
