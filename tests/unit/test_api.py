@@ -230,7 +230,7 @@ def test_a_node_is_recorded_and_the_record_says_what_the_node_says(tmp_path: Pat
     recorded = colltune.gather(tmp_path / "here.tar.gz")
     assert "proc/cpuinfo" in recorded.files
     kept = colltune.features(tmp_path / "here.tar.gz")
-    assert kept.cores == colltune.features(triad=False).cores
+    assert kept.cores == colltune.features().cores
 
 
 def test_a_model_is_trained_and_written_and_one_cluster_is_refused(tmp_path: Path) -> None:

@@ -227,15 +227,12 @@ def gather(out: PathLike = "machine.tar.gz") -> RecordedMachine:
     return recorded
 
 
-def features(machine: PathLike | None = None, *, triad: bool = True) -> Hardware:
-    """This node's processors, memory and network, as `colltune doctor --features` shows them; None is missing.
+def features(machine: PathLike | None = None) -> Hardware:
+    """This node's processors and network, as `colltune doctor --features` shows them; None is missing.
 
-    ``machine``: a record by `colltune doctor --record` instead. ``triad``: measure the memory bandwidth too.
+    ``machine``: a record by `colltune doctor --record` instead.
     """
     from colltune.machine.hardware_features import read_features
     from colltune.machine.record import RecordedMachine, RunningMachine
-    from colltune.machine.triad import measure_triad
 
-    if machine is not None:
-        return read_features(RecordedMachine.load(Path(machine)))
-    return read_features(RunningMachine(), measure_triad if triad else None)
+    return read_features(RunningMachine() if machine is None else RecordedMachine.load(Path(machine)))

@@ -18,7 +18,7 @@ from colltune.session.arguments import MachineArguments, machine_options
 def doctor(
     thread_level: ThreadLevel = "single",
     features: Annotated[
-        bool, typer.Option("--features", help="What is known of this node's processors, memory and network instead.")
+        bool, typer.Option("--features", help="What is known of this node's processors and network instead.")
     ] = False,
     record: Annotated[
         Path | None,
@@ -29,10 +29,6 @@ def doctor(
         bool, typer.Option("--all", help="All that is known: each algorithm, conditions, non-blocking calls.")
     ] = False,
     as_json: AsJson = False,
-    triad: Annotated[
-        bool,
-        typer.Option("--triad/--no-triad", help="With --features: measure the memory bandwidth, in under a second."),
-    ] = True,
     **where: Unpack[MachineArguments],
 ) -> None:
     """Say which MPI, launcher and job are found, and what can be tuned here. Never needs root."""
@@ -40,7 +36,7 @@ def doctor(
         if record is not None:
             record_features(record)
         else:
-            show_features(machine, as_json=as_json, triad=triad)
+            show_features(machine, as_json=as_json)
         return
     from colltune.session.doctor import diagnose
 
@@ -63,27 +59,22 @@ def doctor(
     typer.echo(f"{'afterwards' if found.missing else 'ready':<14} {line}")
 
 
-def show_features(machine: Path | None, *, as_json: bool, triad: bool) -> None:
-    """Says what is known of this node's processors, memory and network, or of a record's."""
+def show_features(machine: Path | None, *, as_json: bool) -> None:
+    """Says what is known of this node's processors and network, or of a record's."""
     from colltune.core.hardware import NUMBERS
     from colltune.machine.conditions import advice, read_conditions
     from colltune.machine.hardware_features import read_features
     from colltune.machine.record import RecordedMachine, RunningMachine
 
     where = RunningMachine() if machine is None else RecordedMachine.load(machine)
-    if machine is None and triad:
-        from colltune.machine.triad import measure_triad
-
-        found = read_features(where, measure_triad)
-    else:
-        found = read_features(where)
+    known = read_features(where)
     if as_json:
-        typer.echo(json.dumps(plain(found), indent=1))
+        typer.echo(json.dumps(plain(known), indent=1))
         return
     for name in (*NUMBERS, "fabric"):
-        value = getattr(found, name)
+        value = getattr(known, name)
         text = "missing" if value is None else f"{value:g}" if isinstance(value, int | float) else str(value)
-        source = found.sources.get(name)
+        source = known.sources.get(name)
         typer.echo(f"{name:<16} {text}" + (f"  ({source})" if source else ""))
     conditions = read_conditions(where)
     for name, text in conditions.items():

@@ -1,4 +1,4 @@
-"""The features of a node that decide which algorithm suits it (PML-MPI, section V.A)."""
+"""What is known of a node: its processors and its network."""
 
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
@@ -17,14 +17,12 @@ class Fabric(StrEnum):
 class Hardware:
     """One node. None is missing, which is not zero: no model may take it for a number.
 
-    ``l3_mib`` and ``memory_gbs`` (10^9 bytes a second) are of the whole node. ``link_lane_gbits`` x ``link_lanes`` is
-    the signalling rate of the fastest active port; ``links`` counts the ports as fast as that. ``sources`` says where
-    each feature comes from.
+    ``l3_mib`` is of the whole node. ``link_lane_gbits`` x ``link_lanes`` is the signalling rate of the fastest active
+    port; ``links`` counts the ports as fast as that. ``sources`` says where each feature comes from.
     """
 
     cpu_max_ghz: float | None = None
     l3_mib: float | None = None
-    memory_gbs: float | None = None
     cores: int | None = None
     threads: int | None = None
     sockets: int | None = None

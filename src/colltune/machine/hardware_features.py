@@ -1,7 +1,7 @@
 """Hardware features of a machine, running or recorded, from /sys, then lscpu, hwloc and /proc. Nothing needs root."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,11 +40,8 @@ class Port:
         return self.lane_gbits * self.lanes
 
 
-def read_features(machine: Machine, measure_memory: Callable[[], float | None] | None = None) -> Hardware:
-    """The features of ``machine``; what no source knows is missing.
-
-    ``measure_memory``: measures the memory bandwidth in 10^9 bytes/s; only makes sense on the running machine.
-    """
+def read_features(machine: Machine) -> Hardware:
+    """The features of ``machine``; what no source knows is missing."""
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
     hwloc = parse_hwloc(machine.output("hwloc.xml") or "")
@@ -65,9 +62,6 @@ def read_features(machine: Machine, measure_memory: Callable[[], float | None] |
         found |= _pcie(machine, best, hwloc.pcie_gbytes)
         values |= found
         sources |= dict.fromkeys(found, f"sys, {best.device}")
-    measured = measure_memory() if measure_memory else None
-    if measured is not None:
-        values["memory_gbs"], sources["memory_gbs"] = measured, "measured: triad"
     return Hardware(**values, sources=sources)
 
 
