@@ -12,6 +12,7 @@ from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.learn.stakes import Stakes, gains_of
+from colltune.machine.command_lines import mpiexec_option
 from colltune.profile.application_profile import Calls, Communicator, Profile, calls_per_second, side_by_side, stakes
 from colltune.profile.benefit import benefit_of
 from colltune.profile.nonblocking import tunable_by_name
@@ -74,6 +75,19 @@ def test_a_profile_survives_its_file(tmp_path: Path) -> None:
     profile = replace(merged(tmp_path), command=("mpiexec", "./app"), mpi="mpich 5.0.2")
     save_profile(tmp_path / "saved.json", profile)
     assert load_profile(tmp_path / "saved.json") == profile
+
+
+def test_the_command_to_tune_names_the_mpi_that_is_not_the_nearest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mpiexec = tmp_path / "mpiexec"
+    mpiexec.write_text("#!/bin/sh\n")
+    mpiexec.chmod(0o755)
+    for command, option in ((str(mpiexec), f" --mpiexec {mpiexec}"), ("./script", "")):
+        print_profile(replace(merged(tmp_path), command=(command, "-n", "4", "./app")), Path("app.json"), brief=True)
+        shown = capsys.readouterr().out
+        assert f"tune --profile app.json{option} --runtime 2h" in shown
+    assert mpiexec_option(None) == []
 
 
 def test_what_the_record_had_no_room_for_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

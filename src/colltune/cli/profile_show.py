@@ -1,5 +1,6 @@
 """How a profile is printed."""
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -7,7 +8,8 @@ from colltune.alltoallv.called import alltoallv_share
 from colltune.cli.terminal import make_console
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_count, format_duration
-from colltune.machine.command_lines import colltune_command
+from colltune.machine.command_lines import colltune_command, mpiexec_option
+from colltune.mpi.program import launcher_place
 from colltune.profile.application_profile import Calls, Profile
 from colltune.profile.benefit import benefit_of
 from colltune.profile.nonblocking import by_name_text, left_text, tunable_by_name
@@ -58,9 +60,10 @@ def print_profile(profile: Profile, path: Path, *, brief: bool) -> None:
     if not brief:
         console.print(_notes(profile, benefit.waiting))
     if benefit.tunable >= 0.01:
-        console.print(
-            f"Tune for it with: {colltune_command('tune', '--profile', path, '--runtime', '2h')}", markup=False
-        )
+        place = launcher_place(profile.command)
+        mpiexec = mpiexec_option(None if place is None else shutil.which(profile.command[place]))
+        tune = colltune_command("tune", "--profile", path, *mpiexec, "--runtime", "2h")
+        console.print(f"Tune for it with: {tune}", markup=False)
     if (share := alltoallv_share(profile)) >= 0.01:
         console.print(
             f"Its MPI_Alltoallv ({share:.1%} of the time) is tuned by itself:"

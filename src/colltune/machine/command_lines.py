@@ -11,6 +11,14 @@ def colltune_command(*words: object) -> str:
     return shlex.join([_program(), *map(str, words)])
 
 
+def mpiexec_option(mpiexec: str | None) -> list[str]:
+    """``--mpiexec`` with that launcher, where it is not the one that commands take without."""
+    beside = Path(sys.executable).parent / "mpiexec"
+    nearest = str(beside) if sys.prefix != sys.base_prefix and beside.is_file() else shutil.which("mpiexec")
+    is_nearest = mpiexec is None or (nearest is not None and Path(nearest).resolve() == Path(mpiexec).resolve())
+    return [] if is_nearest else ["--mpiexec", str(mpiexec)]
+
+
 def use_command(tuned: Path, mpiexec: str = "") -> str:
     """The line that puts ``tuned`` in force for all that the shell starts after it, from whatever directory.
 
