@@ -130,6 +130,12 @@ def openmpi() -> Installation:
     return found
 
 
+@pytest.fixture(scope="module", params=["mpi", "openmpi"])
+def either(request: pytest.FixtureRequest) -> Installation:
+    """A test that asks for it is run on each."""
+    return request.getfixturevalue(request.param)
+
+
 @pytest.fixture(scope="session")
 def agent(mpi: Installation, cache: Path) -> Path:
     """The measuring agent, compiled for ``mpi``."""

@@ -43,73 +43,65 @@ leak:libpmix
 """
 
 
-def compiled(installation: Installation, directory: Path, *flags: str) -> Path:
+def compiled(either: Installation, directory: Path, *flags: str) -> Path:
     program = directory / "alltoallv_property"
-    command = [str(installation.mpicc), "-std=c11", "-Wall", "-Wextra", "-Werror", *flags, *_INCLUDES]
+    command = [str(either.mpicc), "-std=c11", "-Wall", "-Wextra", "-Werror", *flags, *_INCLUDES]
     subprocess.run([*command, *map(str, _SOURCES), *_WRAPPED, "-lm", "-ldl", "-o", str(program)], check=True)
     return program
 
 
-def run(installation: Installation, program: Path, ranks: int, cases: int, limit_s: float, **variables: str) -> None:
-    more = ["--oversubscribe", "--bind-to", "none"] if installation.library is Library.OPENMPI else []
-    command = [str(installation.mpiexec), *more, "-n", str(ranks), str(program), str(1000 + ranks), str(cases)]
-    environment = {**os.environ, **_ENVIRONMENT[installation.library], **variables}
+def run(either: Installation, program: Path, ranks: int, cases: int, limit_s: float, **variables: str) -> None:
+    more = ["--oversubscribe", "--bind-to", "none"] if either.library is Library.OPENMPI else []
+    command = [str(either.mpiexec), *more, "-n", str(ranks), str(program), str(1000 + ranks), str(cases)]
+    environment = {**os.environ, **_ENVIRONMENT[either.library], **variables}
     done = run_to_end(command, timeout=limit_s, env=environment)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     assert f"{ranks} ranks, {cases} cases, 0 mismatches" in done.stdout
 
 
-@pytest.fixture(scope="module", params=["mpi", "openmpi"])
-def installation(request: pytest.FixtureRequest) -> Installation:
-    found: Installation = request.getfixturevalue(request.param)
-    return found
+@pytest.fixture(scope="module")
+def program(either: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(either, tmp_path_factory.mktemp("property"), "-O2")
 
 
 @pytest.fixture(scope="module")
-def program(installation: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(installation, tmp_path_factory.mktemp("property"), "-O2")
+def sanitized(either: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(either, tmp_path_factory.mktemp("sanitized"), *_SANITIZED)
 
 
-@pytest.fixture(scope="module")
-def sanitized(installation: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(installation, tmp_path_factory.mktemp("sanitized"), *_SANITIZED)
-
-
-def run_sanitized(
-    installation: Installation, program: Path, directory: Path, ranks: int, cases: int, limit_s: float
-) -> None:
+def run_sanitized(either: Installation, program: Path, directory: Path, ranks: int, cases: int, limit_s: float) -> None:
     suppressions = directory / "leaks"
     suppressions.write_text(_LEAKS)
     options = {
         "ASAN_OPTIONS": "detect_leaks=1:fast_unwind_on_malloc=0",
         "LSAN_OPTIONS": f"suppressions={suppressions}:print_suppressions=0",
     }
-    run(installation, program, ranks, cases, limit_s, **options)
+    run(either, program, ranks, cases, limit_s, **options)
 
 
 @pytest.mark.parametrize(("ranks", "cases"), SLICE.items())
-def test_a_slice_of_the_cases(installation: Installation, program: Path, ranks: int, cases: int) -> None:
-    run(installation, program, ranks, cases, 280.0)
+def test_a_slice_of_the_cases(either: Installation, program: Path, ranks: int, cases: int) -> None:
+    run(either, program, ranks, cases, 280.0)
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_addresses_leaks_and_undefined_behaviour(
-    installation: Installation, sanitized: Path, tmp_path: Path, ranks: int
+    either: Installation, sanitized: Path, tmp_path: Path, ranks: int
 ) -> None:
-    run_sanitized(installation, sanitized, tmp_path, ranks, 60, 280.0)
+    run_sanitized(either, sanitized, tmp_path, ranks, 60, 280.0)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1900)
 @pytest.mark.parametrize(("ranks", "cases"), CHECKED.items())
 def test_more_of_addresses_leaks_and_undefined_behaviour(
-    installation: Installation, sanitized: Path, tmp_path: Path, ranks: int, cases: int
+    either: Installation, sanitized: Path, tmp_path: Path, ranks: int, cases: int
 ) -> None:
-    run_sanitized(installation, sanitized, tmp_path, ranks, cases, 1800.0)
+    run_sanitized(either, sanitized, tmp_path, ranks, cases, 1800.0)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1900)
 @pytest.mark.parametrize(("ranks", "cases"), WHOLE.items())
-def test_all_cases(installation: Installation, program: Path, ranks: int, cases: int) -> None:
-    run(installation, program, ranks, cases, 1800.0)
+def test_all_cases(either: Installation, program: Path, ranks: int, cases: int) -> None:
+    run(either, program, ranks, cases, 1800.0)

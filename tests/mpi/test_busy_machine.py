@@ -39,20 +39,13 @@ def spinners() -> Iterator[None]:
         process.wait()
 
 
-@pytest.fixture(params=["mpi", "openmpi"])
-def library(request: pytest.FixtureRequest) -> Installation:
-    found = request.getfixturevalue(request.param)
-    assert isinstance(found, Installation)
-    return found
-
-
 def environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != VARIABLE}
 
 
 @pytest.mark.usefixtures("spinners")
-def test_the_agent_sees_spinning_processes(library: Installation) -> None:
-    bench = open_workbench(MachineOptions(mpiexec=str(library.mpiexec), ppn=2), environment())
+def test_the_agent_sees_spinning_processes(either: Installation) -> None:
+    bench = open_workbench(MachineOptions(mpiexec=str(either.mpiexec), ppn=2), environment())
     bench.watch.patience_s = 0.0
     source, until_s = bench.launch(seed=1), bench.now_s() + 3.0
     in_time = takewhile(lambda _point: bench.now_s() < until_s, repeat(POINT))
@@ -69,8 +62,8 @@ def test_the_agent_sees_spinning_processes(library: Installation) -> None:
 
 
 @pytest.mark.usefixtures("spinners")
-def test_a_launch_that_ends_at_once_is_judged_too(library: Installation) -> None:
-    bench = open_workbench(MachineOptions(mpiexec=str(library.mpiexec), ppn=2), environment())
+def test_a_launch_that_ends_at_once_is_judged_too(either: Installation) -> None:
+    bench = open_workbench(MachineOptions(mpiexec=str(either.mpiexec), ppn=2), environment())
     source = bench.launch(seed=1)
     source.start()
     source.close()
@@ -79,8 +72,8 @@ def test_a_launch_that_ends_at_once_is_judged_too(library: Installation) -> None
 
 
 @pytest.mark.usefixtures("spinners")
-def test_a_tuning_beside_them_proves_nothing_and_says_why(library: Installation, tmp_path: Path) -> None:
-    words = ["tune", "bcast", "--max-size", "64", "--ppn", "2", "--budget", "10s", "--mpiexec", str(library.mpiexec)]
+def test_a_tuning_beside_them_proves_nothing_and_says_why(either: Installation, tmp_path: Path) -> None:
+    words = ["tune", "bcast", "--max-size", "64", "--ppn", "2", "--budget", "10s", "--mpiexec", str(either.mpiexec)]
     done = run_to_end(
         [sys.executable, "-m", "colltune", *words, "--out", str(tmp_path / "tuned")], env=environment(), timeout=600
     )
@@ -96,17 +89,17 @@ def test_a_tuning_beside_them_proves_nothing_and_says_why(library: Installation,
 
 
 @pytest.mark.usefixtures("spinners")
-def test_doctor_beside_them_says_what_to_do_and_the_command_for_afterwards(library: Installation) -> None:
-    words = ["doctor", "--ppn", "2", "--mpiexec", str(library.mpiexec)]
+def test_doctor_beside_them_says_what_to_do_and_the_command_for_afterwards(either: Installation) -> None:
+    words = ["doctor", "--ppn", "2", "--mpiexec", str(either.mpiexec)]
     done = run_to_end([sys.executable, "-m", "colltune", *words], env=environment(), timeout=600)
     assert done.returncode == 0, done.stderr
     told = dict(line.split(maxsplit=1) for line in done.stdout.replace("not ready", "not_ready").splitlines())
     assert "end them, or wait" in told["not_ready"]
-    assert told["afterwards"].partition(" ")[2].startswith(f"tune bcast allreduce --mpiexec {library.mpiexec} --ppn 2")
+    assert told["afterwards"].partition(" ")[2].startswith(f"tune bcast allreduce --mpiexec {either.mpiexec} --ppn 2")
 
 
 def test_doctor_judges_the_machine_and_asks_the_library_nothing_while_it_measures(
-    library: Installation, monkeypatch: pytest.MonkeyPatch
+    either: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A question is a process of its own, which the processors would show as somebody else's."""
     order: list[str] = []
@@ -118,7 +111,7 @@ def test_doctor_judges_the_machine_and_asks_the_library_nothing_while_it_measure
             return called(*given)
 
         monkeypatch.setattr(owner, name, noted)
-    found = diagnose(MachineOptions(mpiexec=str(library.mpiexec), ppn=2), environment())
+    found = diagnose(MachineOptions(mpiexec=str(either.mpiexec), ppn=2), environment())
     assert "resolve_settings" not in order[order.index("start") :]
     assert "resolve_settings" in order
     assert found.disturbance.state is not Calmness.UNKNOWN

@@ -25,11 +25,6 @@ EQUAL = {"mpich": "MPIR_CVAR_BCAST_COMPOSITION=0", "openmpi": "OMPI_MCA_coll_tun
 SIZES = ("--min-size", "4KiB", "--max-size", "8KiB", "--budget", "60s")
 
 
-@pytest.fixture(params=["mpich", "openmpi"])
-def either(request: pytest.FixtureRequest) -> Installation:
-    return request.getfixturevalue("mpi" if request.param == "mpich" else "openmpi")
-
-
 def other_build(installation: Installation) -> Path:
     """Debian's build of the same library."""
     path = Path(f"/usr/bin/mpiexec.{installation.library}")

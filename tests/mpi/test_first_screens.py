@@ -12,34 +12,27 @@ from terminals import bare, on_terminal
 pytestmark = pytest.mark.timeout(600)
 
 
-@pytest.fixture(params=["mpi", "openmpi"])
-def library(request: pytest.FixtureRequest) -> Installation:
-    found = request.getfixturevalue(request.param)
-    assert isinstance(found, Installation)
-    return found
-
-
 def test_doctor_fits_a_screen_and_ends_with_what_to_type_or_what_is_missing(
-    library: Installation, tmp_path: Path
+    either: Installation, tmp_path: Path
 ) -> None:
-    text = bare(on_terminal(["doctor", "--mpiexec", library.mpiexec], place=tmp_path)).rstrip()
+    text = bare(on_terminal(["doctor", "--mpiexec", either.mpiexec], place=tmp_path)).rstrip()
     lines = text.split("\n")
     assert len(lines) <= 23
     last = next(line for line in reversed(lines) if not line.startswith(" "))
     # Other programs may use this machine while the test runs.
     assert last.startswith("afterwards " if "\nnot ready " in text else "ready ")
-    assert f"tune bcast allreduce --mpiexec {library.mpiexec}" in last
+    assert f"tune bcast allreduce --mpiexec {either.mpiexec}" in last
 
 
-def test_doctor_is_one_document(library: Installation) -> None:
-    done = colltune("doctor", "--mpiexec", str(library.mpiexec), "--json")
+def test_doctor_is_one_document(either: Installation) -> None:
+    done = colltune("doctor", "--mpiexec", str(either.mpiexec), "--json")
     assert done.returncode == 0, done.stderr
     document = check_document(done.stdout, "doctor")
     assert "bcast" in document["choices"]
 
 
-def test_tune_plan_and_verify_are_one_document_each(library: Installation, tmp_path: Path) -> None:
-    place, where = tmp_path / "tuned", ["--mpiexec", str(library.mpiexec), "--ppn", "2"]
+def test_tune_plan_and_verify_are_one_document_each(either: Installation, tmp_path: Path) -> None:
+    place, where = tmp_path / "tuned", ["--mpiexec", str(either.mpiexec), "--ppn", "2"]
     sizes = ["--min-size", "1KiB", "--max-size", "2KiB"]
     done = colltune("tune", "bcast", *sizes, *where, "--budget", "20s", "--out", str(place), "--json")
     assert done.returncode == 0, done.stderr

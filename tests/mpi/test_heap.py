@@ -18,13 +18,6 @@ HUNGRY = Path(__file__).parents[1] / "native" / "hungry_allreduce.c"
 KEPT = {"MALLOC_MMAP_THRESHOLD_": "268435456", "MALLOC_TRIM_THRESHOLD_": "268435456"}
 
 
-@pytest.fixture(params=["mpi", "openmpi"])
-def either(request: pytest.FixtureRequest) -> Installation:
-    found = request.getfixturevalue(request.param)
-    assert isinstance(found, Installation)
-    return found
-
-
 Answers = tuple[dict[int, dict[str, str]], list[list[int]]]
 
 

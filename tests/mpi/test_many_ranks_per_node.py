@@ -32,12 +32,6 @@ def four_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NamespaceCl
         yield cluster
 
 
-@pytest.fixture(scope="module", params=["mpi", "openmpi"])
-def installation(request: pytest.FixtureRequest) -> Installation:
-    found: Installation = request.getfixturevalue(request.param)
-    return found
-
-
 def points_of(bench: Workbench, collective: str) -> list[Point]:
     """Of the sizes that have the same choices, the largest: every request that differs from the others."""
     sizes = message_sizes(collective, 1, LARGEST)
@@ -47,11 +41,11 @@ def points_of(bench: Workbench, collective: str) -> list[Point]:
 
 
 def test_every_choice_of_every_collective_is_measured(
-    installation: Installation, four_nodes: NamespaceCluster, monkeypatch: pytest.MonkeyPatch
+    either: Installation, four_nodes: NamespaceCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in four_nodes.environment.items():
         monkeypatch.setenv(name, value)
-    options = MachineOptions(str(installation.mpiexec), four_nodes.host_file(PPN), NODES, PPN, "single")
+    options = MachineOptions(str(either.mpiexec), four_nodes.host_file(PPN), NODES, PPN, "single")
     bench = open_workbench(options, os.environ)
     points = [point for name in bench.catalogue.entries for point in points_of(bench, name)]
     source = bench.launch(seed=1)
@@ -71,14 +65,14 @@ def test_every_choice_of_every_collective_is_measured(
     assert {s.scenario.collective for s in samples if s.choice == DEFAULT and s.status is Status.OK} == set(
         bench.catalogue.entries
     )
-    if installation.library == "mpich":
+    if either.library == "mpich":
         assert max(len(point.choices) for point in points) > 64
 
 
-def tuned(cluster: NamespaceCluster, installation: Installation, out: Path, *options: str) -> str:
+def tuned(cluster: NamespaceCluster, either: Installation, out: Path, *options: str) -> str:
     done = cluster.run(
         *(sys.executable, "-m", "colltune", "tune", "--out", str(out), *options),
-        *("--mpiexec", str(installation.mpiexec), "--hostfile", str(cluster.host_file(PPN))),
+        *("--mpiexec", str(either.mpiexec), "--hostfile", str(cluster.host_file(PPN))),
         timeout_s=1500.0,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -100,12 +94,12 @@ def test_tune_measures_whole_points_of_many_choices(
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_every_collective_is_tuned_over_all_sizes(
-    installation: Installation, four_nodes: NamespaceCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    either: Installation, four_nodes: NamespaceCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
-    options = MachineOptions(str(installation.mpiexec), four_nodes.host_file(PPN), NODES, PPN, "single")
+    options = MachineOptions(str(either.mpiexec), four_nodes.host_file(PPN), NODES, PPN, "single")
     names = list(open_workbench(options, {**os.environ, **four_nodes.environment}).catalogue.entries)
-    tuned(four_nodes, installation, tmp_path, *names, "--budget", "5m")
+    tuned(four_nodes, either, tmp_path, *names, "--budget", "5m")
     samples = read_journal(tmp_path / JOURNAL).samples
     assert {s.status for s in samples} <= {Status.OK, Status.INAPPLICABLE}
     assert {(4, 2)} <= {(s.scenario.nodes, s.scenario.ppn) for s in samples}

@@ -26,12 +26,6 @@ RING = {
 }
 
 
-@pytest.fixture(params=["mpi", "openmpi"])
-def library(request: pytest.FixtureRequest) -> Installation:
-    found: Installation = request.getfixturevalue(request.param)
-    return found
-
-
 def printed(mpi: Installation, program: str, place: Path, *words: str) -> list[float]:
     (place / "choose.py").write_text(program, encoding="utf-8")
     of_openmpi = mpi.library is Library.OPENMPI
@@ -48,17 +42,17 @@ def printed(mpi: Installation, program: str, place: Path, *words: str) -> list[f
     return [float(word) for word in done.stdout.strip().strip("[]").split(",")]
 
 
-def test_a_variable_that_is_set_before_mpi_begins_chooses_the_algorithm(library: Installation, tmp_path: Path) -> None:
-    assert printed(library, CHOOSE, tmp_path) == [0.0] * 8
-    assert 1.0 in printed(library, CHOOSE, tmp_path, *RING[library.library])
+def test_a_variable_that_is_set_before_mpi_begins_chooses_the_algorithm(either: Installation, tmp_path: Path) -> None:
+    assert printed(either, CHOOSE, tmp_path) == [0.0] * 8
+    assert 1.0 in printed(either, CHOOSE, tmp_path, *RING[either.library])
 
 
-def test_a_tuning_that_is_put_in_force_inside_the_program_decides(library: Installation, tmp_path: Path) -> None:
-    machine = MachineOptions(mpiexec=str(library.mpiexec), nodes=1, ppn=4, thread_level="multiple")
+def test_a_tuning_that_is_put_in_force_inside_the_program_decides(either: Installation, tmp_path: Path) -> None:
+    machine = MachineOptions(mpiexec=str(either.mpiexec), nodes=1, ppn=4, thread_level="multiple")
     bench = open_workbench(machine, os.environ)
     rest = (Rule(4, 4, None, DEFAULT), Rule(4, None, None, DEFAULT), Rule(None, None, None, DEFAULT))
     # Of Open MPI the ring is no candidate: a rule cannot ask whether the operation commutes.
-    choice = Choice("nonoverlapping" if library.library is Library.OPENMPI else "ring")
+    choice = Choice("nonoverlapping" if either.library is Library.OPENMPI else "ring")
     rule_set = RuleSet("allreduce", SizeBasis.MESSAGE, (Rule(4, 4, 4096, choice), *rest))
     save_tuning(tmp_path / "tuned-python", bench.tuning({"allreduce": bench.expressible(rule_set)}))
-    assert printed(library, IN_FORCE + CHOOSE, tmp_path) != [0.0] * 8
+    assert printed(either, IN_FORCE + CHOOSE, tmp_path) != [0.0] * 8
