@@ -1,11 +1,13 @@
 """The decisions of a campaign, merged with those that its directory holds, as rules and as files of the library."""
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from colltune.bench.contract import Bench
-from colltune.core.choice import Choice
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.medians import medians_of
 from colltune.core.model_answers import Model
 from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import RuleSet
@@ -120,7 +122,24 @@ class Decisions:
         looked_at = {scenario for choices in self.choices.values() for scenario in choices}
         measured = {sample.scenario for sample in self.samples if sample.status is Status.OK}
         final = {one.scenario for one in decisions if one.verdict in (Verdict.KEPT, Verdict.REFUSED)}
-        return Overlay(looked_at, (looked_at & (measured | final)) - (judged - final), self._whole)
+        unclaimed = {scenario for scenario in looked_at - judged if self._still_gains(scenario)}
+        return Overlay(looked_at, (looked_at & (measured | final)) - (judged - final) - unclaimed, self._whole)
+
+    def _still_gains(self, scenario: Scenario) -> bool:
+        """Whether the rule that is held here was measured to be faster than the default, though nothing was claimed.
+
+        One more claim may cost more of a short proof than it gains: that says nothing against what was proven before.
+        """
+        rules = self.held.layers.proven.file.get(scenario.collective)
+        before = DEFAULT if rules is None else rules.evaluate(scenario)
+        default_s = self._medians_s.get((scenario, self.bench.baseline(scenario)), math.inf)
+        return self.choices.get(scenario.collective, {}).get(scenario) == DEFAULT and (
+            self._medians_s.get((scenario, before), math.inf) < default_s < math.inf
+        )
+
+    @cached_property
+    def _medians_s(self) -> Mapping[tuple[Scenario, Choice], float]:
+        return medians_of(self.samples)
 
     def _newer(self, decisions: Sequence[Decision], cut_off: bool = False) -> Layer:
         """Rules of the campaign alone: of its proven decisions, after a job that was ended of those that are not
