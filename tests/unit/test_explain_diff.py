@@ -152,7 +152,7 @@ def test_explain_says_when_nothing_was_measured_of_the_shape(tuned: Path) -> Non
     [
         (["bcast", "--size", "4"], "bcast was not tuned"),
         (["allreduces", "--size", "4"], "there is no collective 'allreduces'. Did you mean allreduce?"),
-        (["allreduce"], "which size"),
+        (["allreduce"], "the size of the"),
         (["allreduce", "--size", "5"], "no whole number of 4-byte elements"),
         (["allreduce", "--size", "0"], "no bytes"),
         (["allreduce", "--size", "much"], "cannot read the size"),
