@@ -1,11 +1,12 @@
 """Small programs, each with other calls or at another moment, under every mode: they end as without the library."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
 from guests import Guest, guest_in
-from live_jobs import live, program, sanitized, shared_with_mpi
+from live_jobs import NATIVE, live, program, sanitized, shared_with_mpi
 from test_live_selector import prefer
 
 _SOURCES = ("guest_comms.c", "guest_kinds.c", "guest_process.c")
@@ -19,7 +20,17 @@ MODES = {
     "all": "PROFILE MEASURE MEASURE_SHARE SELECT ALLTOALLV COUNT",
 }
 # Ways to end that are each a launch of its own.
-_ENDS = ("abort_by_a_thread", "quick_exit", "sessions_alone")
+_ENDS = (
+    "abort_by_a_thread",
+    "exit_without_finalize",
+    "finalize_at_exit",
+    "killed",
+    "plug_in",
+    "quick_exit",
+    "sessions_alone",
+    "sessions_beside",
+    "threads_at_once",
+)
 
 
 class Programs:
@@ -54,9 +65,10 @@ class Programs:
     def outcome(self, told: dict[str, str], *command: str) -> tuple[int, list[str], list[str]]:
         """Exit code and both streams: lines in any order, on standard error without numbers, as those of processes."""
         arguments = ["-n", str(self.ranks), *(self.paths.get(word, word) for word in command)]
-        done = self.guest.without_profile().launch(arguments, told, wait_s=150.0)
+        done = self.guest.without_profile().launch(arguments, told, wait_s=300.0)
         said = re.sub(r"0x[0-9a-f]+|\d+", "#", done.stderr)
-        return done.returncode, sorted(done.stdout.splitlines()), sorted(said.splitlines())
+        lines = re.sub(r"PID \d+", "PID #", done.stdout)  # Hydra says on standard output which process was killed
+        return done.returncode, sorted(lines.splitlines()), sorted(said.splitlines())
 
     def without(self, *command: str) -> tuple[int, list[str], list[str]]:
         if command not in self._without:
@@ -84,6 +96,21 @@ def test_a_program_ends_as_without_the_library(programs: Programs, mode: str, so
 def test_a_program_that_ends_in_its_own_way_does_so(programs: Programs, mode: str, end: str) -> None:
     command = ("guest_process.c", end, "PLUG_IN")
     assert programs.outcome(programs.told(mode), *command) == programs.without(*command)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_program_in_python_ends_as_without_the_library(
+    programs: Programs, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By mpi4py, which finds the MPI by its name when it is imported."""
+    installation = programs.guest.bench.installation
+    monkeypatch.setenv("MPI4PY_MPIABI", "openmpi" if programs.guest.openmpi else "mpich")
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(installation.libmpi.parent))
+    command = (sys.executable, str(NATIVE / "guest_python.py"))
+    code, lines, said = programs.without(*command)
+    assert code == 0, said
+    assert len(lines) >= programs.ranks * 3
+    assert programs.outcome(programs.told(mode), *command) == (code, lines, said)
 
 
 @pytest.mark.slow
