@@ -93,37 +93,25 @@ static ct__part ct__role(const ct_call *call)
                       .involved = !inter || call->root != MPI_PROC_NULL};
 }
 
-static void ct__gather(const ct_call *call, ct__part part, ct_profile_extent *extent)
+/* Gathers and scatters: the root has a block of each rank on one side, and every rank its own on the other. */
+static void ct__rooted(const ct_call *call, ct__part part, ct_profile_extent *extent)
 {
-    bool v = call->function == CT_GATHERV, inter = call->known->remote_size > 0;
-    extent->in_place = call->send == MPI_IN_PLACE;
+    bool gathers = call->function == CT_GATHER || call->function == CT_GATHERV, inter = call->known->remote_size > 0;
+    bool v = call->function == CT_GATHERV || call->function == CT_SCATTERV;
+    const void *counts = gathers ? call->recv_counts : call->send_counts;
+    MPI_Count of_root = gathers ? call->recv_count : call->send_count, own = gathers ? call->send_count : call->recv_count;
+    MPI_Datatype root_type = gathers ? call->recv_type : call->send_type, own_type = gathers ? call->send_type : call->recv_type;
+    extent->in_place = (gathers ? call->send : call->recv) == MPI_IN_PLACE;
     if (part.root && v)
-        ct__spread(extent, call->recv_counts, call->large, part.peers, call->recv_type, NULL, part.self);
-    if (inter && part.root)
-        extent->size_bytes = v ? ct__mean_block(extent) : ct__bytes(call->recv_count, call->recv_type);
-    else if (extent->in_place && part.root && v)
-        extent->size_bytes = ct__bytes((MPI_Count)ct__count_at(call->recv_counts, call->large, part.self), call->recv_type);
-    else if (extent->in_place && part.root)
-        extent->size_bytes = ct__bytes(call->recv_count, call->recv_type);
+        ct__spread(extent, counts, call->large, part.peers, root_type, NULL, part.self);
+    if (part.root && v && inter)
+        extent->size_bytes = ct__mean_block(extent);
+    else if (part.root && v && extent->in_place)
+        extent->size_bytes = ct__bytes((MPI_Count)ct__count_at(counts, call->large, part.self), root_type);
+    else if (part.root && (inter || extent->in_place))
+        extent->size_bytes = ct__bytes(of_root, root_type);
     else
-        extent->size_bytes = ct__bytes(call->send_count, call->send_type);
-    extent->own_bytes = inter && part.root ? 0 : extent->size_bytes;
-}
-
-static void ct__scatter(const ct_call *call, ct__part part, ct_profile_extent *extent)
-{
-    bool v = call->function == CT_SCATTERV, inter = call->known->remote_size > 0;
-    extent->in_place = call->recv == MPI_IN_PLACE;
-    if (part.root && v)
-        ct__spread(extent, call->send_counts, call->large, part.peers, call->send_type, NULL, part.self);
-    if (inter && part.root)
-        extent->size_bytes = v ? ct__mean_block(extent) : ct__bytes(call->send_count, call->send_type);
-    else if (extent->in_place && part.root && v)
-        extent->size_bytes = ct__bytes((MPI_Count)ct__count_at(call->send_counts, call->large, part.self), call->send_type);
-    else if (extent->in_place && part.root)
-        extent->size_bytes = ct__bytes(call->send_count, call->send_type);
-    else
-        extent->size_bytes = ct__bytes(call->recv_count, call->recv_type);
+        extent->size_bytes = ct__bytes(own, own_type);
     extent->own_bytes = inter && part.root ? 0 : extent->size_bytes;
 }
 
@@ -215,13 +203,10 @@ void ct_profile_measure(const ct_call *call, ct_profile_extent *extent)
         return;
     case CT_GATHER:
     case CT_GATHERV:
-        if (part.involved)
-            ct__gather(call, part, extent);
-        return;
     case CT_SCATTER:
     case CT_SCATTERV:
         if (part.involved)
-            ct__scatter(call, part, extent);
+            ct__rooted(call, part, extent);
         return;
     case CT_ALLGATHER:
     case CT_ALLGATHERV:
