@@ -201,44 +201,6 @@ static long ct__handlers(int rank, int size)
     return sum * 100 + same + ct__handled;
 }
 
-static long ct__windows(int rank, int size)
-{
-    int memory[MOST_RANKS], word;
-    long sum = 0;
-    MPI_Win window, shared;
-    MPI_Group world, others;
-    int *mine, range[1][3] = {{0, size - 1, 1}};
-    for (int i = 0; i < MOST_RANKS; i++)
-        memory[i] = -1;
-    MPI_Comm_group(MPI_COMM_WORLD, &world);
-    MPI_Group_range_incl(world, 1, range, &others);
-    MPI_Win_create(memory, sizeof memory, sizeof *memory, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
-    MPI_Win_allocate_shared(sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &mine, &shared);
-    for (int round = 0; round < 4; round++) {
-        word = rank * 10 + round;
-        MPI_Win_fence(0, window);
-        MPI_Put(&word, 1, MPI_INT, (rank + 1) % size, rank, 1, MPI_INT, window);
-        sum += exchange_once(MPI_COMM_WORLD, round);
-        MPI_Win_fence(0, window);
-        MPI_Win_post(others, 0, window);
-        MPI_Win_start(others, 0, window);
-        MPI_Put(&word, 1, MPI_INT, (rank + 1) % size, rank, 1, MPI_INT, window);
-        sum += exchange_once(MPI_COMM_WORLD, round);
-        MPI_Win_complete(window);
-        MPI_Win_wait(window);
-        MPI_Win_lock_all(0, shared);
-        *mine = round;
-        sum += exchange_once(MPI_COMM_WORLD, round);
-        MPI_Win_unlock_all(shared);
-        sum = digest(sum + *mine, memory, size);
-    }
-    MPI_Group_free(&others);
-    MPI_Group_free(&world);
-    MPI_Win_free(&shared);
-    MPI_Win_free(&window);
-    return sum;
-}
-
 static int ct__query(void *extra, MPI_Status *status)
 {
     MPI_Status_set_elements(status, MPI_INT, *(int *)extra);
@@ -402,7 +364,6 @@ static const guest_case CASES[] = {
     {"types", ct__types},
     {"operations", ct__operations},
     {"handlers", ct__handlers},
-    {"windows", ct__windows},
     {"requests", ct__requests},
     {"control_variables", ct__control_variables},
     {"wide_counts", ct__wide_counts},
