@@ -1,7 +1,5 @@
 """Communicators that begin and end while calls go on, as many as an MPI has, and error handlers that leave the call."""
 
-from __future__ import annotations
-
 import subprocess
 
 import pytest

@@ -1,7 +1,5 @@
 """Comparisons of the proof in which the default alone was slowed, beside launches that slow all choices alike."""
 
-from __future__ import annotations
-
 import math
 import runpy
 from collections.abc import Callable
