@@ -15,7 +15,7 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment, Status
 from colltune.core.scenario import Scenario
-from colltune.core.space import Space, message_sizes, shapes
+from colltune.core.space import Space, shapes, tuned_sizes
 from colltune.core.topology import Topology
 from colltune.emit.contract import variables_for
 from colltune.measure.resolve import Settings
@@ -81,7 +81,7 @@ class MemoryBench:
         return self.backend.shared(scenario, choice)
 
     def space(self, collective: str, smallest: int, largest: int) -> Space:
-        sizes = message_sizes(collective, smallest, largest)
+        sizes = tuned_sizes(collective, smallest, largest)
         grid = (Scenario(collective, n, p, size) for n, p in shapes(self.nodes, self.ppn) for size in sizes)
         return Space(collective, tuple(grid), self.legal)
 

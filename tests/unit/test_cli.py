@@ -284,6 +284,7 @@ def test_the_version_is_the_projects() -> None:
         ["--runtime", "1h"],
         ["--check"],
         ["--min-size", "8"],
+        ["--sizes", "8,300"],
         ["--gate", "off"],
         ["--reproducible"],
         ["--topology", "serial"],

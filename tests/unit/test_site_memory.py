@@ -211,13 +211,13 @@ def test_what_was_measured_is_in_the_store_before_the_proof_begins(
 
 
 def test_a_job_whose_site_knows_much_leaves_what_gains_little(store: SiteStore, tmp_path: Path) -> None:
-    """Two jobs of one shape, and the second has the time of the first, and something that is open."""
+    """Five jobs of one shape: each has the time of the first, and something that is open."""
 
     def little(scenario: Scenario, choice: Choice) -> float:
         time_s = truth(scenario, choice)
         return time_s if scenario.size_bytes >= 1 << 16 or choice != RING else 0.93 * truth(scenario, DEFAULT)
 
-    benches = [replace(small(MemoryBench, launch_s=2.0), truth=little) for _ in range(3)]
+    benches = [replace(small(MemoryBench, launch_s=2.0), truth=little) for _ in range(5)]
     results = [job(bench, store, tmp_path / f"job{number}", budget_s=14.0) for number, bench in enumerate(benches)]
     left = [one for one in results[-1].decisions if one.verdict is Verdict.NOT_TRIED]
     assert left

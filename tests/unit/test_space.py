@@ -7,7 +7,17 @@ import pytest
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
-from colltune.core.space import Point, Space, counts, is_usual, shapes, weights_by_ranks, weights_in_job
+from colltune.core.space import (
+    Point,
+    Space,
+    counts,
+    is_usual,
+    message_sizes,
+    shapes,
+    tuned_sizes,
+    weights_by_ranks,
+    weights_in_job,
+)
 from colltune.learn.decision import DecisionLearner
 
 
@@ -77,3 +87,14 @@ def test_a_learner_gains_most_where_the_weight_is(heavy: int) -> None:
     learner.tell([Sample(one, DEFAULT, Status.OK, (1e-5,) * 3) for one in grid])
     gains = learner.expected_gain([Point(one, choices[1:]) for one in grid])
     assert grid[int(gains.argmax())].size_bytes == heavy
+
+
+@pytest.mark.parametrize("collective", ["bcast", "allreduce"])
+def test_one_size_in_five_lies_between_two_powers_of_two(collective: str) -> None:
+    sizes = tuned_sizes(collective, 1, 1 << 20)
+    between = [size for size in sizes if size & (size - 1)]
+    assert 0.15 <= len(between) / len(sizes) <= 0.25
+    assert all(size % (4 if collective == "allreduce" else 1) == 0 for size in sizes)
+    assert set(sizes) - set(between) == set(message_sizes(collective, 1, 1 << 20))
+    assert tuned_sizes("barrier", 1, 1 << 20) == [0]
+    assert tuned_sizes(collective, 64, 64) == [64]

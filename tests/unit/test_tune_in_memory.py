@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypedDict, Unpack
 
@@ -205,3 +206,21 @@ def test_choices_that_fail_are_left_out(tmp_path: Path) -> None:
 def test_equal_bits_are_about_a_real_library(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--reproducible"):
         tune(MemoryBench(truth), options(reproducible=True), tmp_path)
+
+
+def test_sizes_that_are_named_are_tuned_and_no_rule_spans_a_cliff_that_was_looked_at(tmp_path: Path) -> None:
+    """The ring is twice as fast from 16 KiB on, but for calls of 46,340 B, in which it is ten times as slow."""
+
+    def with_cliff(scenario: Scenario, choice: Choice) -> float:
+        time_s = truth(scenario, choice)
+        return 10.0 * time_s if choice == RING and scenario.size_bytes == 46340 else time_s
+
+    named = TuneOptions.of(["bcast"], {"sizes": "16KiB,32KiB,46340,64KiB,128KiB"})
+    assert named.sizes == (16384, 32768, 46340, 65536, 131072)
+    bench = MemoryBench(with_cliff, NOISY)
+    result = tune(bench, replace(named, budget_s=300.0), tmp_path)
+    assert {sample.scenario.size_bytes for sample in result.outcome.samples} == set(named.sizes)
+    rules = load_tuning(tmp_path).rule_sets["bcast"]
+    whole = [rules.evaluate(Scenario("bcast", bench.nodes, bench.ppn, size)) for size in named.sizes]
+    assert whole == [RING, RING, DEFAULT, RING, RING]
+    assert rules.evaluate(Scenario("bcast", bench.nodes, bench.ppn, 46339)) == DEFAULT

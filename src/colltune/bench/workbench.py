@@ -18,7 +18,7 @@ from colltune.core.errors import EnvironmentMismatchError, InputError, LaunchErr
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
 from colltune.core.scenario import COLLECTIVES, Scenario
-from colltune.core.space import Space, message_sizes, shapes
+from colltune.core.space import Space, shapes, tuned_sizes
 from colltune.core.topology import Topology
 from colltune.core.units import format_count
 from colltune.emit.contract import Emitter, variables_for
@@ -161,7 +161,7 @@ class Workbench:
 
     def space(self, collective: str, smallest: int, largest: int) -> Space:
         """The scenarios of ``collective`` that this job can form, for sizes between two bounds in bytes."""
-        sizes = message_sizes(collective, smallest, largest)
+        sizes = tuned_sizes(collective, smallest, largest)
         grid = (Scenario(collective, n, p, size) for n, p in shapes(self.nodes, self.ppn) for size in sizes)
         return Space(collective, tuple(grid), self.legal)
 

@@ -80,6 +80,21 @@ def message_sizes(collective: str, smallest: int, largest: int) -> list[int]:
     return sorted({size // element * element for size in sizes})
 
 
+# Of every so many powers of two, the place of that after which a size between is measured too.
+_EVERY, _AFTER = 4, 2
+
+
+def tuned_sizes(collective: str, smallest: int, largest: int) -> list[int]:
+    """``message_sizes``, and one in five between two of them, half way as ratios go.
+
+    Algorithms treat such sizes differently, and 15.7% of the calls in the traces of ACCLAiM's authors have them.
+    """
+    sizes, element = message_sizes(collective, smallest, largest), 4 if collective in REDUCTIONS else 1
+    places = range(_AFTER, len(sizes) - 1, _EVERY)
+    between = [math.isqrt(sizes[place] * sizes[place + 1]) // element * element for place in places]
+    return sorted({*sizes, *(size for size, place in zip(between, places, strict=True) if size > sizes[place])})
+
+
 def counts(limit: int) -> list[int]:
     """The counts of nodes, or of ranks per node, to tune in a job that has ``limit`` of them, ascending.
 

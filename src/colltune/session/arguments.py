@@ -79,6 +79,13 @@ class CampaignArguments(TypedDict, total=False):
     ]
     min_size: Annotated[str | int, Said("Smallest message.", "1")]
     max_size: Annotated[str | int, Said("Largest message, such as 64KiB or 1MiB.", MAX_SIZE)]
+    sizes: Annotated[
+        str | Sequence[str | int] | None,
+        Said(
+            "The message sizes themselves, such as 8,300,4KiB. Default: powers of two between --min-size and"
+            " --max-size, and one in five between two of these."
+        ),
+    ]
     resume: Annotated[bool, Said("Go on with a campaign that was cut off.", False, bool)]
     gate: Annotated[str, Said("on: keep only rules proven faster in fresh launches. off: keep all (research).", "on")]
     reproducible: Annotated[bool, Said("Reductions give the same bits for every message size and timing.", False, bool)]
@@ -228,7 +235,7 @@ def paths_of(given: PathLike | Sequence[PathLike]) -> list[Path]:
 
 
 # Arguments of `tune` that say nothing for MPI_Alltoallv, whose algorithms and table are our own.
-_NOT_FOR_ALLTOALLV = ("runtime", "check", "min_size", "gate", "reproducible", "topology", "prior")
+_NOT_FOR_ALLTOALLV = ("runtime", "check", "min_size", "sizes", "gate", "reproducible", "topology", "prior")
 
 
 def refuse_with_alltoallv(given: Collection[str]) -> None:

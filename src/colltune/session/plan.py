@@ -18,7 +18,7 @@ from colltune.catalog import Catalogue
 from colltune.core.errors import InputError
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import PER_BLOCK, Scenario
-from colltune.core.space import Point, message_sizes, shapes, weights_in_job
+from colltune.core.space import Point, message_sizes, shapes, tuned_sizes, weights_in_job
 from colltune.core.units import format_count, format_duration
 from colltune.measure.contract import Effort
 from colltune.prove.audit.claims import most_claims
@@ -183,7 +183,7 @@ def costs_of(
         Scenario(name, n, p, size)
         for name in names
         for n, p in shapes(nodes, ppn)
-        for size in message_sizes(name, smallest_bytes, largest_bytes)
+        for size in tuned_sizes(name, smallest_bytes, largest_bytes)
     ]
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if node_bytes is None else node_bytes
     grid = [scenario for scenario in whole if _fits(scenario, memory)]

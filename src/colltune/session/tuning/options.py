@@ -50,7 +50,8 @@ class TuneOptions:
     ``topology`` says which parts of the job may measure at once: a file, the name of a scheme, or serial; None is what
     Slurm says, or serial. With ``application`` it is tuned for what that calls in the ``runtime_s`` to come, and
     ``check`` runs it at the end; ``allowed_s`` is the user's budget, where it is expected to save less than that.
-    ``machine`` is where; ``thread_level`` is "" where nobody said one.
+    ``machine`` is where; ``thread_level`` is "" where nobody said one. ``sizes``: in bytes, in place of those between
+    the bounds; none: as the bench has them.
     """
 
     collectives: Sequence[str]
@@ -75,6 +76,7 @@ class TuneOptions:
     machine: MachineOptions | None = None
     thread_level: str = ""
     store: Path | None = None
+    sizes: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, collectives: Sequence[str], arguments: TuneArguments) -> TuneOptions:
@@ -98,6 +100,7 @@ class TuneOptions:
             machine=machine_of(said),
             thread_level=said["thread_level"],
             store=_store_of(said),
+            sizes=_sizes_of(said),
         )
         found.require_something()
         if found.check and len(found.application) != 1:
@@ -116,6 +119,13 @@ def machine_of(said: TuneArguments) -> MachineOptions:
     """Where to run."""
     where = MachineArguments(mpiexec=said["mpiexec"], hostfile=said["hostfile"], nodes=said["nodes"], ppn=said["ppn"])
     return machine_options(where, said["thread_level"] or "single")
+
+
+def _sizes_of(said: TuneArguments) -> tuple[int, ...]:
+    """The sizes that were named. Raises InputError for what is none."""
+    named = said["sizes"] or ()
+    each = named.split(",") if isinstance(named, str) else named
+    return tuple(sorted({parse_size(one) for one in each}))
 
 
 def _store_of(said: TuneArguments) -> Path | None:

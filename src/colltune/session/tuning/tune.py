@@ -180,7 +180,7 @@ def _said_texts(said: Iterable[Standing], collectives: Collection[str]) -> Itera
 
 def _space(bench: Bench, options: TuneOptions, collective: str) -> Space:
     if options.stakes is None:
-        space = bench.space(collective, options.smallest_bytes, options.largest_bytes)
+        space = _of_sizes(bench.space(collective, options.smallest_bytes, options.largest_bytes), options.sizes)
         return replace(space, weight=options.weights(bench.nodes, bench.ppn))
     fitting = [
         scenario
@@ -190,6 +190,17 @@ def _space(bench: Bench, options: TuneOptions, collective: str) -> Space:
     share = options.stakes.share
     least = min(share.values())  # of counts of nodes between those of the profile
     return Space(collective, tuple(fitting), bench.legal, lambda scenario: share.get(scenario, least))
+
+
+def _of_sizes(space: Space, sizes: Sequence[int]) -> Space:
+    """``space`` over these sizes, in bytes, in place of its own; a barrier has none to choose."""
+    if not sizes or space.collective == "barrier":
+        return space
+    element = 4 if space.collective in REDUCTIONS else 1
+    fitting = sorted({max(size // element, 1) * element for size in sizes})
+    shapes = dict.fromkeys((one.nodes, one.ppn) for one in space.scenarios)
+    grid = (Scenario(space.collective, *shape, size) for shape in shapes for size in fitting)
+    return replace(space, scenarios=tuple(grid))
 
 
 def _disturbance(watch: Watch, concluded: Sequence[Decision]) -> Disturbance:
