@@ -283,7 +283,7 @@ def test_the_python_interface_tunes_and_looks_again_as_the_commands_do(mpi: Inst
         listener=Listener(stage=stages.append),
     )
     assert "measuring" in stages
-    assert {sample.scenario.size_bytes for sample in tuned.measured} == {1, 2, 4, 8, 16, 32, 64}
+    assert {sample.scenario.size_bytes for sample in tuned.measured} == {1, 2, 4, 5, 8, 16, 32, 64}
     assert "alltoall of 32 B on 1 node x 2 ranks" in tuned.explain("alltoall", "32")
     assert tuned.choose("alltoall", "32") == load_tuning(tmp_path / "tuned").rule_sets["alltoall"].evaluate(
         Scenario("alltoall", 1, 2, 32)
