@@ -376,12 +376,8 @@ class DecisionLearner:
         """The cheapest unmeasured pair at the far ends of the space, if the insurance covers its cost."""
         unseen = free & (self._looks[self._rows] == 0)
         places = np.flatnonzero(np.isin(self._rows, self._probes))
-        open_pairs = [
-            (float(cost[place, number]), int(place), int(number))
-            for place in places
-            for number in np.flatnonzero(unseen[place])
-        ]
-        if not open_pairs:
+        pairs = ((int(place), int(number)) for place in places for number in np.flatnonzero(unseen[place]))
+        if not (open_pairs := [(float(cost[pair]), *pair) for pair in pairs]):
             return None
         price, place, number = min(open_pairs)
         return (place, number) if self._probed_s + price <= self._insurance * self._spent_s else None
