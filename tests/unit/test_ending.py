@@ -14,10 +14,10 @@ from colltune.core.interval import Interval
 from colltune.core.proven import Decision, Verdict
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
-from colltune.core.summary import Summary, TimeShare
+from colltune.core.summary import Budget, Summary, TimeShare
 from colltune.report.ending import MOST_LINES, WIDTH, ending
 from colltune.report.findings import Findings
-from colltune.report.job import shares_of_calls
+from colltune.report.job import shares_of_calls, speedups_of_calls
 
 _LONG = parse_choice("k_reduce_scatter_allgather(k=16,single_phase_recv=1)")
 _NAMES = ["reduce_scatter_block", "allgatherv", "allreduce", "alltoall"]
@@ -53,6 +53,31 @@ def test_what_share_of_the_calls_is_decided_counts_the_whole_job_most() -> None:
     assert "its calls  63% of what the job calls is decided, 13% refused, 23% open" in ending(found)
     profiled = replace(found, shares={whole: 0.1, half: 0.2, Scenario("bcast", 8, 2, 8): 0.1})
     assert shares_of_calls(profiled) == pytest.approx((0.25, 0.5, 0.25))
+
+
+def test_what_more_time_may_bring_is_said_as_far_as_what_was_tried_did_hold() -> None:
+    """Half of what was tried, by the weights of a job, was proven; what was not tried looked twice as fast."""
+    proven, refused, untried = (Scenario("allreduce", 8, 2, size) for size in (64, 128, 256))
+    verdicts = {proven: Verdict.KEPT, refused: Verdict.REFUSED, untried: Verdict.NOT_TRIED}
+    made = [
+        Decision(one, RING, verdict, (), "", Interval(1.5, 1.4, 1.6) if one == proven else None)
+        for one, verdict in verdicts.items()
+    ]
+    budget = Budget(60.0, 9.0, 700.0)
+    summary = Summary(samples=6, total_s=90.0, decisions=tuple(made), job=(8, 2), budget=budget)
+    samples = [
+        Sample(one, choice, Status.OK, (time_s,))
+        for one in verdicts
+        for choice, time_s in ((DEFAULT, 2e-5), (RING, 1e-5))
+    ]
+    found = Findings(HERE, {"allreduce": RULES}, summary, samples)
+    sixth = 0.5 / 3
+    now, later = speedups_of_calls(found)
+    assert now == pytest.approx(1.5**sixth)
+    assert later == pytest.approx(now * 2.0 ** (sixth / 2))
+    words = " ".join(" ".join(ending(found)).split())
+    assert "12m would be enough for all, and may bring 1.13 in place of 1.07 over all of its calls" in words
+    assert "may bring" not in " ".join(ending(replace(found, samples=samples[:2])))
 
 
 def test_nothing_gained_is_said_first() -> None:

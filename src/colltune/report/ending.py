@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 
 from colltune.core.judged_together import JudgedRegion
 from colltune.core.proven import Verdict, Why
-from colltune.core.summary import Summary
 from colltune.core.units import format_count, format_duration
 from colltune.report.findings import Findings
 from colltune.report.headline import changed_text, confidence_text, nothing_text, saved_share
@@ -19,6 +18,7 @@ from colltune.report.job import (
     shape_gains,
     shape_text,
     shares_of_calls,
+    speedups_of_calls,
 )
 
 WIDTH, MOST_LINES = 80, 12
@@ -76,7 +76,7 @@ def told(
     if tried := _calls(findings, Verdict.REFUSED):
         yield "refused", f"{tried}: looked faster, and not proven to be"
     if untried := _calls(findings, Verdict.NOT_TRIED):
-        yield "not tried", f"{untried}: {_missing(summary, findings.regions(Verdict.NOT_TRIED))}"
+        yield "not tried", f"{untried}: {_missing(findings)}"
     if summary.reproducible:
         yield "equal bits", f"{', '.join(summary.reproducible)}: one algorithm for all sizes of a shape"
     yield "took", _cost(findings, brief=brief)
@@ -102,14 +102,17 @@ def _calls(findings: Findings, verdict: Verdict) -> str:
     return format_calls(count) if count else ""
 
 
-def _missing(summary: Summary, untried: Sequence[JudgedRegion]) -> str:
+def _missing(findings: Findings) -> str:
+    summary, untried = findings.summary, findings.regions(Verdict.NOT_TRIED)
     if summary.interrupted:
         return "the job was ended first"
     if all(region.why is Why.NOT_WORTH for region in untried):
         return "left to later jobs, not enough gain for the time"
     if summary.budget_for_all_s is None:
         return "the budget ended first"
-    return f"{summary.more_time} would be enough for all"
+    now, later = speedups_of_calls(findings)
+    more = f", and may bring {later:.2f} in place of {now:.2f} over all of its calls" if later >= now + 0.01 else ""
+    return f"{summary.more_time} would be enough for all{more}"
 
 
 def _certainty(findings: Findings, kept: Sequence[JudgedRegion]) -> str:

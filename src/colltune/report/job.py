@@ -1,7 +1,7 @@
 """What the job gains: on all its nodes and ranks first, then on fewer of them."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from colltune.core.grouping import grouped
@@ -129,22 +129,58 @@ def known_scenarios(findings: Findings) -> set[Scenario]:
     return {*(sample.scenario for sample in findings.samples), *(one.scenario for one in findings.summary.decisions)}
 
 
+def _shares(findings: Findings) -> dict[Scenario, float]:
+    """What share of what the job calls each scenario is: by the profile's times, else by the weights of a job."""
+    if findings.shares:
+        total = max(sum(findings.shares.values()), 1e-12)
+        return {one: share / total for one, share in findings.shares.items()}
+    known = known_scenarios(findings)
+    weight = weights_in_job(*(findings.summary.job or job_shape(findings)))
+    sizes = {(one.collective, one.size_bytes) for one in known}
+    return {one: weight(one) / len(sizes) for one in known}
+
+
 def shares_of_calls(findings: Findings) -> tuple[float, float, float]:
-    """Of what the job calls, what is decided, refused and open: by the profile's times, else by the weights of a job.
+    """Of what the job calls, what is decided, refused and open.
 
     Decided is what is proven to be faster, and where the default stands since nothing looked faster.
     """
-    known, job = known_scenarios(findings), findings.summary.job or job_shape(findings)
-    shares = findings.shares
-    if not shares:
-        weight, sizes = weights_in_job(*job), {(one.collective, one.size_bytes) for one in known}
-        shares = {one: weight(one) / len(sizes) for one in known}
-    told = grouped(findings.summary.decisions, lambda one: one.verdict)
-    parts = {of: sum(shares.get(one.scenario, 0.0) for one in some) for of, some in told.items()}
-    left = sum(shares.get(one, 0.0) for one in known - {one.scenario for one in findings.summary.decisions})
-    total = max(sum(findings.shares.values()), 1e-12) if findings.shares else 1.0
-    decided, refused = (parts.get(Verdict.KEPT, 0.0) + left) / total, parts.get(Verdict.REFUSED, 0.0) / total
+    shares, undecided = _shares(findings), known_scenarios(findings)
+    for one in findings.summary.decisions:
+        undecided.discard(one.scenario)
+    parts = _by_verdict(findings, lambda one: shares.get(one.scenario, 0.0))
+    left = sum(shares.get(one, 0.0) for one in undecided)
+    decided, refused = parts.get(Verdict.KEPT, 0.0) + left, parts.get(Verdict.REFUSED, 0.0)
     return decided, refused, max(1.0 - decided - refused, 0.0)
+
+
+def speedups_of_calls(findings: Findings) -> tuple[float, float]:
+    """The speed-up over all that the job calls, and what it may become once what was not tried is.
+
+    Of what looked faster and was not tried, as much is taken to hold as did of what was tried.
+    """
+    shares = _shares(findings)
+    cells = {cell.scenario: cell for name in findings.rule_sets for cell in findings.cells(name)}
+
+    def looked(one: Decision) -> float:
+        """The log speed-up that the campaign saw; 0 where it did not time both."""
+        cell = cells.get(one.scenario)
+        times = {} if cell is None else {timing.choice: timing.median_s for timing in cell.timings}
+        default_s, time_s = (times.get(cell.default) if cell else None), times.get(one.choice)
+        return max(math.log(default_s / time_s), 0.0) if default_s and time_s else 0.0
+
+    weights = _by_verdict(findings, lambda one: shares.get(one.scenario, 0.0))
+    proven = _by_verdict(findings, lambda one: shares.get(one.scenario, 0.0) * math.log(one.speedup.estimate))
+    more = _by_verdict(findings, lambda one: shares.get(one.scenario, 0.0) * looked(one))
+    kept, refused = weights.get(Verdict.KEPT, 0.0), weights.get(Verdict.REFUSED, 0.0)
+    now, hold = proven.get(Verdict.KEPT, 0.0), kept / (kept + refused) if kept else 0.0
+    return math.exp(now), math.exp(now + hold * more.get(Verdict.NOT_TRIED, 0.0))
+
+
+def _by_verdict(findings: Findings, value: Callable[[Decision], float]) -> dict[Verdict, float]:
+    """The sum of ``value`` over the decisions with each verdict."""
+    told = grouped(findings.summary.decisions, lambda one: one.verdict)
+    return {verdict: sum(map(value, some)) for verdict, some in told.items()}
 
 
 def gains_table(gains: Sequence[ShapeGain]) -> TextTable:
