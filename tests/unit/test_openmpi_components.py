@@ -1,5 +1,7 @@
 """Who takes a collective of Open MPI, by what the library says of itself."""
 
+from pathlib import Path
+
 import pytest
 
 from colltune.bench.backends.openmpi import find_obstacles
@@ -69,3 +71,25 @@ def test_parameters_that_keep_the_rules_from_deciding_are_obstacles(name: str, v
     for found in (find_obstacles({f"OMPI_MCA_{name}": value}), find_obstacles({}, ["mpiexec", "--mca", name, value])):
         assert len(found) == bool(words)
         assert all(words in text for text in found)
+
+
+def test_parameters_in_the_files_of_the_user_and_of_the_site_are_obstacles_too(tmp_path: Path) -> None:
+    site, own = tmp_path / "prefix/etc/openmpi-mca-params.conf", tmp_path / "home/.openmpi/mca-params.conf"
+    (tmp_path / "prefix/bin").mkdir(parents=True)
+    (tmp_path / "prefix/bin/mpiexec").touch(mode=0o755)
+    environ = {"HOME": str(tmp_path / "home"), "PATH": str(tmp_path / "prefix/bin")}
+    assert find_obstacles(environ) == []
+    for path, text in (
+        (site, "# the site's\ncoll_tuned_bcast_algorithm = 3 # chain\ncoll_tuned_barrier_algorithm=1\n"),
+        (own, "coll_tuned_bcast_algorithm = 0\r\nnot a line\ncoll_tuned_reduce_algorithm = 2\n"),
+    ):
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    found = find_obstacles(environ)
+    assert sorted(found, reverse=True) == [
+        f"coll_tuned_reduce_algorithm is 2, which goes before every rule of reduce ({own} says so)",
+        f"coll_tuned_barrier_algorithm is 1, which goes before every rule of barrier ({site} says so)",
+    ]
+    assert len(find_obstacles({**environ, "OMPI_MCA_coll_tuned_barrier_algorithm": "0"})) == 1
+    own.write_bytes(b"\xff\xfe" * 9)
+    assert len(find_obstacles(environ)) == 2

@@ -1,6 +1,9 @@
 """Open MPI 4.1 and 5.0: a file of rules for coll/tuned, and one for han where a job spans nodes."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import re
+import shutil
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import cast
 
 from colltune.bench.backends.openmpi_components import (
@@ -17,8 +20,12 @@ from colltune.core.rules import RuleSet
 from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.emit.openmpi.reader import reads_version_2
 from colltune.emit.openmpi.rules_file import OpenMpiEmitter
+from colltune.machine.files import read_text
 
 _PREFIX = "OMPI_MCA_"
+_OF_DEBIAN = Path("/etc/openmpi")
+# A line of a file of parameters: what follows # is none.
+_PARAMETER = re.compile(r"\s*(\w+)\s*=\s*([^#]*?)\s*(?:#.*)?")
 _OWN = "Open MPI's own decision (coll/tuned, fixed rules)"
 _OF_HAN = "Open MPI's own decision (coll/han)"
 _OF_LIBNBC = "Open MPI's own decision (coll/libnbc)"
@@ -78,11 +85,42 @@ class OpenMpiBackend:
 
 
 def find_obstacles(environ: Mapping[str, str], command: Sequence[str] = ()) -> list[str]:
-    """What in ``environ`` or among the options of ``command`` goes before the rules; a sentence each."""
+    """What in ``environ``, in Open MPI's own files, or among the options of ``command`` goes before the rules.
+
+    A sentence each, with the file where one says so.
+    """
     given = {name.removeprefix(_PREFIX): value for name, value in environ.items() if name.startswith(_PREFIX)}
     for position, word in enumerate(command[:-2]):
         if word.lstrip("-") in ("mca", "gmca", "omca", "gomca"):
             given[command[position + 1]] = command[position + 2]
+    found = {text: text for text in _obstacles(given)}
+    for path in _parameter_files(environ):
+        given = {**_read_parameters(path), **given}
+        found = {text: f"{text} ({path} says so)" for text in _obstacles(given)} | found
+    return list(found.values())
+
+
+def _parameter_files(environ: Mapping[str, str]) -> Iterator[Path]:
+    """The user's file of parameters, and those that the Open MPI of PATH has of its site: the first goes before."""
+    if home := environ.get("HOME"):
+        yield Path(home) / ".openmpi" / "mca-params.conf"
+    if mpiexec := shutil.which("mpiexec", path=environ.get("PATH", "")):
+        prefixes = dict.fromkeys(path.parent.parent for path in (Path(mpiexec).absolute(), Path(mpiexec).resolve()))
+        for etc in (*(prefix / "etc" for prefix in prefixes), *([_OF_DEBIAN] if Path("/usr") in prefixes else [])):
+            yield etc / "openmpi-mca-params.conf"
+
+
+def _read_parameters(path: Path) -> dict[str, str]:
+    """What is set in a file of Open MPI's parameters; nothing where it cannot be read."""
+    try:
+        text = read_text(path, link=True)
+    except (OSError, ValueError):
+        return {}
+    lines = (match for line in text.splitlines() if (match := _PARAMETER.fullmatch(line)))
+    return {match[1]: match[2] for match in lines}
+
+
+def _obstacles(given: Mapping[str, str]) -> list[str]:
     found = []
     for collective in COLLECTIVES:
         name = f"coll_tuned_{collective}_algorithm"
