@@ -6,8 +6,9 @@ The profile: the least time of an MPI_Allreduce of one double on one rank, with 
 by turns; the median difference. ``select_ns`` is the same for the live selector with a rule that sets nothing, and
 ``measure_ns`` what the experiment of `run --measure` adds to that, timed blocks included. ``handler_look_ns``: of that,
 looking at the communicator's error handler. ``own_handler_ns``: what a handler of the program's own adds to a call
-under the selector, in whose place another stands meanwhile. Adds to bench/native.json and prints it. Worth something on
-an idle machine.
+under the selector, in whose place another stands meanwhile. ``alltoallv_other_ns_mpich`` and ``_openmpi``: what the
+same call, at which no module looks, takes more under `run --alltoallv`. Adds to bench/native.json and prints it. Worth
+something on an idle machine.
 """
 
 from __future__ import annotations
@@ -20,13 +21,16 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
+from colltune.alltoallv.lookup_table import save_table
 from colltune.machine.compile import build_library
 from colltune.machine.preload import preload_variables
 from colltune.mpi.detect import find_mpi
+from colltune.mpi.installation import Installation
 from colltune.profile.profiled_start import preload_environment
 
 ROOT = Path(__file__).resolve().parents[1]
 LAUNCHES = 7
+OPEN_MPI = ROOT / ".venv-openmpi" / "bin" / "mpiexec"
 
 
 def main() -> None:
@@ -50,6 +54,10 @@ def main() -> None:
         }
         times = [{name: call_ns(program, *way) for name, way in ways.items()} for _ in range(LAUNCHES)]
         selection = selection_ns(str(mpi.mpicc), place)
+        others = {f"alltoallv_other_ns_{mpi.library}": other_ns(mpi, place)}
+        if OPEN_MPI.exists():
+            of_open_mpi = find_mpi(str(OPEN_MPI), os.environ)
+            others[f"alltoallv_other_ns_{of_open_mpi.library}"] = other_ns(of_open_mpi, place)
     usual = {name: median(one[name] for one in times) for name in times[0]}
     figures = {
         "profile_ns": usual["profile"] - usual["plain"],
@@ -59,7 +67,7 @@ def main() -> None:
         "own_handler_ns": usual["select handler"] - usual["plain handler"] - (usual["select"] - usual["plain"]),
         "plain_call_ns": usual["plain"],
     }
-    figures = {name: round(value, 1) for name, value in figures.items()} | selection
+    figures = {name: round(value, 1) for name, value in figures.items()} | selection | others
     path = Path("bench") / "native.json"
     path.parent.mkdir(exist_ok=True)
     there = json.loads(path.read_text()) if path.exists() else {}
@@ -72,6 +80,16 @@ def live_environment(library: Path, place: Path) -> dict[str, str]:
     rules = place / "live.rules"
     rules.write_text("colltune-rules 2\nchoice 0 - -\nrules allreduce message\nrule - - - 0\n")
     return {**os.environ, **preload_variables(library, os.environ), "COLLTUNE_SELECT": str(rules)}
+
+
+def other_ns(mpi: Installation, place: Path) -> float:
+    """The median over launches by turns, of a table that has no rule for the job."""
+    program, table = place / f"other_calls_{mpi.library}", place / "empty.rules"
+    subprocess.run([str(mpi.mpicc), "-O2", str(ROOT / "tests/native/many_calls.c"), "-o", str(program)], check=True)
+    save_table(table, [], {})
+    preloaded = preload_variables(build_library(mpi.mpicc, place), os.environ)
+    under = {**os.environ, **preloaded, "COLLTUNE_ALLTOALLV": str(table)}
+    return round(median(call_ns(program, under, "") - call_ns(program, {**os.environ}, "") for _ in range(LAUNCHES)), 1)
 
 
 def selection_ns(mpicc: str, place: Path) -> dict[str, float]:
