@@ -137,7 +137,11 @@ ROWS = {
     "all that `tune` reads from a store of 10,000 entries; the first reading of all of it; `site status`": "site-store",
     "a call with a file of 8, 32, 256 sizes": "lookup",
     "a call with the live selector; with the experiment of `run --measure`; while `colltune profile` records": "native",
-    "the same with an error handler of the program's own": "native",
+    "what an error handler of the program's own adds to a call with the live selector": "native",
+    "a call at which no part of colltune looks, under `run --alltoallv`": "native",
+    "all of `.ci/run` from a fresh clone, `make demo` and `make test` first without an MPI; units; slice of MPI": (
+        "is half an hour: .ci/run"
+    ),
     "allgather": _PERSISTENT,
     "allreduce": _PERSISTENT,
     "alltoall": _PERSISTENT,

@@ -23,13 +23,15 @@ from mpich_trees import default_trees
 from mutation import Mutation, compressed, of_array, of_arrays, of_bytes, of_journal, of_json, of_lines
 from test_site_store import KEY, entry
 
-from colltune.alltoallv.lookup_table import load_table
+from colltune.alltoallv.lookup_table import load_table, require_made_here
 from colltune.alltoallv.matrices import load_matrix
+from colltune.bench.backends.openmpi import find_obstacles
 from colltune.catalog import load
 from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.errors import ColltuneError
 from colltune.core.hostlist import compress_hostlist, expand_hostlist, parse_counts
 from colltune.core.rules import Rule, RuleSet
+from colltune.core.sample import Environment
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.units import parse_duration, parse_size
 from colltune.deploy.explored import load_candidates
@@ -57,7 +59,13 @@ from colltune.predict.model import load_model
 from colltune.profile.parts import read_parts
 from colltune.profile.profile_files import load_profile, save_profile
 from colltune.prove.in_run.matched_calls import read_effect
-from colltune.schedule.topology_files import parse_plain, parse_scheme, parse_slurm_conf, parse_slurm_yaml
+from colltune.schedule.topology_files import (
+    parse_plain,
+    parse_scheme,
+    parse_slurm_conf,
+    parse_slurm_topology,
+    parse_slurm_yaml,
+)
 from colltune.session.compare import _compare_outputs
 from colltune.site.entry import BadEntryError, LaterEntryError, name_of, pack, unpack
 from colltune.site.index import open_index
@@ -467,6 +475,15 @@ def alltoallv_table(data: bytes) -> None:
         load_table(place / "t")
 
 
+_MADE = '# made: {"mpi": "mpich", "mpi_version": "5.0.2", "mpi_build": "1f", "machine": "m", "fabric": "", "seed": 1}\n'
+
+
+@reader("alltoallv.lookup_table", of_lines, texts(TABLE.replace("\n", f"\n{_MADE}", 1)))
+def alltoallv_origin(data: bytes) -> None:
+    with folder(t=data) as place:
+        require_made_here(place / "t", Environment("mpich", "5.0.2", "1f", "m", 1, 2, "single"))
+
+
 def _npy() -> list[bytes]:
     buffer = io.BytesIO()
     np.save(buffer, np.arange(16).reshape(4, 4))
@@ -498,6 +515,7 @@ def topology_yaml(data: bytes) -> None:
 @reader("schedule.topology_files", of_lines, files(TOPOLOGIES / "topology.conf", TOPOLOGIES / "topology-block.conf"))
 def topology_conf(data: bytes) -> None:
     parse_slurm_conf(text_of(data), "f")
+    parse_slurm_topology(text_of(data), "f")
 
 
 @reader("schedule.topology_files", of_lines, files(TOPOLOGIES / "plain.txt"))
@@ -525,6 +543,15 @@ def host_file(data: bytes) -> None:
     parse_host_file(text_of(data), "f", 4)
     with folder(hosts=data) as place:
         find_job({}, host_file=place / "hosts")
+
+
+_PARAMETERS = "# the site's\ncoll_tuned_bcast_algorithm = 3 # chain\ncoll = ^tuned\ncoll_ucc_enable=1\n"
+
+
+@reader("bench.backends.openmpi", of_lines, texts(_PARAMETERS))
+def openmpi_parameters(data: bytes) -> None:
+    with folder(**{".openmpi/mca-params.conf": data}) as place:
+        find_obstacles({"HOME": str(place)})
 
 
 @reader("mpi.job", of_lines, files(*JOBS.glob("*.env")))

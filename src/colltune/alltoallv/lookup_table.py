@@ -124,9 +124,9 @@ def _entry_lines(entry: TableEntry, numbers: dict[Setting, int]) -> Iterator[str
 
 def require_made_here(path: Path, here: Environment) -> None:
     """Raises InputError where the table says that it is of another MPI or machine; one made by hand may say nothing."""
-    line = next((line for line in read_text(path, link=True).splitlines() if line.startswith(_MADE)), "")
     try:
-        made = json.loads(line.removeprefix(_MADE) or "{}")
+        lines = read_text(path, link=True).splitlines()
+        made = json.loads(next((line for line in lines if line.startswith(_MADE)), "{}").removeprefix(_MADE))
         if not isinstance(made, dict):
             raise TypeError("an object is expected")
         differing = [
@@ -134,7 +134,7 @@ def require_made_here(path: Path, here: Environment) -> None:
             for name, word in BOUND_TO.items()
             if name in made and made[name] != getattr(here, name)
         ]
-    except (ValueError, TypeError, RecursionError) as error:
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         raise InputError(f"{path} does not say where it was made: {error}", _MAKE) from error
     if differing:
         raise InputError(f"{path} was made elsewhere: {'; '.join(differing)}", _MAKE)
