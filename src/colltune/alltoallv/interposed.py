@@ -6,12 +6,10 @@ from pathlib import Path
 from colltune.alltoallv.lookup_table import TABLE, load_table, require_made_here
 from colltune.core.sample import Environment
 from colltune.machine.compile import build_library, cache_directory
-from colltune.machine.hardware_features import read_features
 from colltune.machine.preload import preload_variables
-from colltune.machine.record import RunningMachine
 from colltune.mpi.detect import describe_machine, mpi_at_hand
 from colltune.mpi.program import forwarded
-from colltune.site.identity import describe_fabric
+from colltune.site.identity import fabric_here
 
 _VARIABLE = "COLLTUNE_ALLTOALLV"
 
@@ -27,7 +25,6 @@ def with_alltoallv(
     table = table / TABLE if table.is_dir() else table
     load_table(table)
     installation = mpi_at_hand(command, environment)
-    fabric = describe_fabric(read_features(RunningMachine()), environment)
     here = Environment(
         mpi=str(installation.library),
         mpi_version=installation.version,
@@ -37,7 +34,7 @@ def with_alltoallv(
         ppn=0,
         thread_level="",
     )
-    require_made_here(table, here.with_fabric(fabric))
+    require_made_here(table, here.with_fabric(fabric_here(environment)))
     library = build_library(installation.mpicc, cache_directory(environment))
     variables = {**preload_variables(library, environment), _VARIABLE: str(table.resolve())}
     told = forwarded(command[0], installation.library, variables)

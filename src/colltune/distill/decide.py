@@ -116,16 +116,16 @@ class _Gains:
         self._weights = np.array([space.weight(scenario) for scenario in self._scenarios])
         known = dict.fromkeys(choice for s in self._scenarios for choice in self._selection.log_times(s))
         self._choices = sorted(known.keys() - {DEFAULT} - self._broken)
+        self._columns = {choice: column for column, choice in enumerate(self._choices)}
         self._gains = self._log_speed_ups()
 
     def _log_speed_ups(self) -> Floats:
         """(scenarios, choices): over the default; minus infinity for what failed, NaN for what is no candidate."""
-        columns = {choice: column for column, choice in enumerate(self._choices)}
-        gains = np.full((len(self._scenarios), len(columns)), np.nan)
+        gains = np.full((len(self._scenarios), len(self._columns)), np.nan)
         for row, scenario in enumerate(self._scenarios):
             default, baseline = self._defaults[row], self._baseline(scenario)
             for choice, log_time in self._selection.log_times(scenario).items():
-                if choice != baseline and (column := columns.get(choice)) is not None:
+                if choice != baseline and (column := self._columns.get(choice)) is not None:
                     gains[row, column] = default - log_time
         return gains
 
@@ -175,12 +175,11 @@ class _Gains:
     def _measured_slower(self) -> Iterator[tuple[int, int]]:
         """Row and column of what was slower than the default by more than noise, in any state of the heap."""
         rows = {scenario: row for row, scenario in enumerate(self._scenarios)}
-        columns = {choice: column for column, choice in enumerate(self._choices)}
         for scenario, choice in self._measured:
             default = scenario, self._baseline(scenario)
-            known = scenario in rows and choice in columns and default in self._measured
+            known = scenario in rows and choice in self._columns and default in self._measured
             if known and any(times[scenario, choice] > math.exp(_NOISE) * times[default] for times in self._states):
-                yield rows[scenario], columns[choice]
+                yield rows[scenario], self._columns[choice]
 
     def _agreeing(self, worth: Floats, settled: Mapping[Hashable, Choice]) -> Floats:
         """``worth`` of the choices that agree with what is settled."""

@@ -13,6 +13,7 @@ from colltune.machine.process import run_launch
 from colltune.schedule.topology_files import load_topology, of_paths, parse_slurm_topology, shipped_schemes
 
 _PATIENCE_S = 20.0
+_SCONTROL = "scontrol show topology"
 # Where Slurm keeps its files: of a site, and where slurmd puts what the controller handed it ("configless").
 _DIRECTORIES = ("/etc/slurm", "/run/slurm/conf")
 # Slurm's word for a network whose switches are all connected with each other.
@@ -48,7 +49,7 @@ def _candidates(
                 yield str(path), load_topology(str(path), hosts)
             except InputError as error:
                 yield str(path), error.what
-        yield "scontrol show topology", _of_scontrol(hosts, environment)
+        yield _SCONTROL, _of_scontrol(hosts, environment)
     fitting = list(_by_names(hosts))
     if fitting:
         # Names of two sites may look alike: parts that are taken for greater than they are only cost time.
@@ -66,15 +67,14 @@ def _site_file(environment: Mapping[str, str]) -> Path | None:
 
 
 def _of_scontrol(hosts: Sequence[str], environment: Mapping[str, str]) -> Topology | str:
-    shown, source = _scontrol("topology", environment), "scontrol show topology"
-    if shown is None:
+    if (shown := _scontrol("topology", environment)) is None:
         return "scontrol, which knows Slurm's topology, does not answer"
     try:
-        paths = parse_slurm_topology(shown, source)
+        paths = parse_slurm_topology(shown, _SCONTROL)
         if not paths:
             return "Slurm knows no switches here"
         top = Top.CROSSBAR if _DRAGONFLY.search(_scontrol("config", environment) or "") else Top.SHARED
-        return of_paths(paths, hosts, top, source)
+        return of_paths(paths, hosts, top, _SCONTROL)
     except InputError as error:
         return error.what
 

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, fields
 
 from colltune.core.hardware import Hardware
 from colltune.core.sample import Environment
+from colltune.machine.hardware_features import read_features
+from colltune.machine.record import RunningMachine
 
 # Variables by which a user sends messages over another network than the library would.
 _CHOSEN_BY = ("FI_PROVIDER", "UCX_TLS", "UCX_NET_DEVICES", "MPIR_CVAR_OFI_USE_PROVIDER", "OMPI_MCA_pml", "OMPI_MCA_mtl")
@@ -48,6 +50,11 @@ class Identity:
     def __str__(self) -> str:
         fabric = f", {self.fabric}" if self.fabric else ""
         return f"{self.mpi} {self.mpi_version} ({self.mpi_build[:8]}), {self.thread_level}, {self.machine}{fabric}"
+
+
+def fabric_here(environ: Mapping[str, str]) -> str:
+    """``describe_fabric`` of this node."""
+    return describe_fabric(read_features(RunningMachine()), environ)
 
 
 def describe_fabric(hardware: Hardware, environ: Mapping[str, str]) -> str:

@@ -55,6 +55,11 @@ class ConformanceResult:
         return self.cases > 0 and self.failure_count == 0 and self.crashed_case is None and not self.unfinished
 
     @property
+    def unchecked(self) -> bool:
+        """Whether it says nothing: its time was up before all cases had run, and none was wrong."""
+        return self.unfinished and self.failure_count == 0
+
+    @property
     def message(self) -> str:
         """What was found, where, and what to do next."""
         if self.passed:
@@ -65,7 +70,7 @@ class ConformanceResult:
         if self.crashed_case is not None:
             how = "a collective did not come back" if self.hung else "the job was ended by a collective"
             what, where = f"{how}: {self.detail}" if self.detail else how, self.crashed_case
-        elif self.failure_count == 0:
+        elif self.unchecked:
             return (
                 f"the check did not end within {format_duration(self.wall_s)}: {self.cases} cases were begun, and none"
                 " gave a wrong result"
@@ -212,9 +217,7 @@ def parse_output(
     unfinished = code is None and totals is None and not by_word["HANG"] and bool(last)
     if by_word["HANG"]:
         crashed = by_word["HANG"][0]
-    elif unfinished:
-        pass
-    elif totals is None or code not in (0, 1):
+    elif not unfinished and (totals is None or code not in (0, 1)):
         crashed = BEFORE_FIRST_CASE if not last else last if totals is None else "the end of the job, after all cases"
     number = re.match(r"\d+", last)
     return ConformanceResult(

@@ -43,7 +43,7 @@ def replay(
     """
     limit_s = short_limit_s(expected_s) if short else _FULL_TIMEOUT_S
     result = _run(bench, rule_sets, variables, short, counts, limit_s)
-    if result.passed or (result.unfinished and not result.failures):
+    if result.passed or result.unchecked:
         return result
     return beyond_the_library(result, _run(bench, rule_sets, {}, short, counts, limit_s))
 
@@ -122,7 +122,7 @@ def make_safe(
         )
         if result.passed:
             return tuning, notes
-        if result.unfinished and not result.failures:
+        if result.unchecked:
             raise UncheckedError(result.message, "Give a larger --budget, or tune on fewer nodes")
         blamed = blamed_collectives(result) & departing(tuning.rule_sets)
         if not blamed:

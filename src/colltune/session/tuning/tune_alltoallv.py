@@ -14,14 +14,12 @@ from colltune.bench.workbench import open_workbench
 from colltune.core.errors import InputError
 from colltune.core.stop import StopRequest
 from colltune.core.units import parse_duration, parse_size
-from colltune.machine.hardware_features import read_features
-from colltune.machine.record import RunningMachine
 from colltune.mpi.detect import ask_flux
 from colltune.mpi.job import find_job
 from colltune.session.arguments import TuneArguments, complete
 from colltune.session.tuning.options import Listener, load_said_profiles, machine_of, require_writable
 from colltune.session.tuning.payoff import machine_like
-from colltune.site.identity import describe_fabric
+from colltune.site.identity import fabric_here
 from colltune.store.lock import locked
 
 _LARGEST = 16384  # bytes: larger blocks go straight to their destinations by any algorithm
@@ -50,8 +48,7 @@ def tune_alltoallv_here(
     require_writable(out)
     with locked(out):
         bench = open_workbench(machine, os.environ)
-        fabric = describe_fabric(read_features(RunningMachine()), os.environ)
-        bench = replace(bench, environment=bench.environment.with_fabric(fabric))
+        bench = replace(bench, environment=bench.environment.with_fabric(fabric_here(os.environ)))
         listener.opened(bench)
         whole, sizes = Shape(bench.nodes, bench.ppn), sizes_up_to(min(largest, _LARGEST))
         recorded = load_recorded(counts, whole, sizes)

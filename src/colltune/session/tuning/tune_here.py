@@ -12,8 +12,6 @@ from colltune.alltoallv.called import alltoallv_share
 from colltune.bench.contract import Bench
 from colltune.bench.workbench import MachineOptions, open_workbench
 from colltune.core.stop import StopRequest
-from colltune.machine.hardware_features import read_features
-from colltune.machine.record import RunningMachine
 from colltune.mpi.detect import ask_flux
 from colltune.mpi.job import find_job
 from colltune.profile.application_profile import side_by_side
@@ -25,7 +23,7 @@ from colltune.session.tuning.check_application import check_with_application
 from colltune.session.tuning.options import Listener, TuneOptions, TuneResult, require_writable
 from colltune.session.tuning.payoff import Payoff, for_application, machine_like, payoff_of, require_profiled_mpi
 from colltune.session.tuning.tune import tune
-from colltune.site.identity import describe_fabric
+from colltune.site.identity import fabric_here
 from colltune.store.lock import locked
 
 _WORTH_A_NOTE = 0.01  # of the time of a run
@@ -73,8 +71,7 @@ def _tune_job(options: TuneOptions, out: Path, listener: Listener, stop: StopReq
         machine = machine_like(application, machine, options.thread_level, job)
     bench = open_workbench(machine, os.environ)
     # Also without a store: `colltune site add` may add it later, and must know what it speaks of.
-    fabric = describe_fabric(read_features(RunningMachine()), os.environ)
-    bench = replace(bench, environment=bench.environment.with_fabric(fabric))
+    bench = replace(bench, environment=bench.environment.with_fabric(fabric_here(os.environ)))
     if application is not None:
         if machine.mpiexec is None:
             require_profiled_mpi(application, bench.installation)
