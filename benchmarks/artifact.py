@@ -71,7 +71,6 @@ STEPS = {
 
 _HOURS = "takes hours, or many launches on namespaces; the page has the command"
 _OSU = "asks for a build of the OSU Micro-Benchmarks, and for hours: make bench-own"
-_PERSISTENT = "is five launches under each algorithm of two libraries: python benchmarks/persistent.py"
 _SIMULATED = "asks for SimGrid, and for ten minutes: its command is there"
 # By the first cell of each row of docs/results.md: the step that makes it, or why none does.
 ROWS = {
@@ -86,7 +85,6 @@ ROWS = {
     "4 x 2 namespaces, Open MPI, allgatherv, 150 s; by file nothing, since it cannot tell sizes apart": _HOURS,
     "2 ranks on 2 cores, Open MPI, allgatherv": "two minutes: its command is there",
     "Do profiles of a program on 2 and 4 ranks say what it calls on 8?": "is a test; the page has the command",
-    "Which calls gain there if they are made of others of the same library?": _HOURS,
     "4 x 4 namespaces, MPI_Alltoallv": _HOURS,
     "8 x 2 namespaces, MPI_Alltoallv": _HOURS,
     "simulated, 1,024 to 4,096 ranks, MPI_Alltoallv": "alltoallv",
@@ -117,7 +115,6 @@ ROWS = {
         "first and the third, 8 and 5 nodes, 2 launches"
     ): _HOURS,
     "8 x 1 namespaces, the same, 4 launches": _HOURS,
-    "Do launches that start at once differ as launches in turn do?": _HOURS,
     "measurements in 30 s on 8 x 2, one choice a request; of the time outside the first rank's calls": _HOURS,
     "path finding, 4 x 2 namespaces": _HOURS,
     "solver, 4 x 2 namespaces": _HOURS,
@@ -142,11 +139,6 @@ ROWS = {
     "all of `.ci/run` from a fresh clone, `make demo` and `make test` first without an MPI; units; slice of MPI": (
         "is half an hour: .ci/run"
     ),
-    "allgather": _PERSISTENT,
-    "allreduce": _PERSISTENT,
-    "alltoall": _PERSISTENT,
-    "bcast": _PERSISTENT,
-    "reduce": _PERSISTENT,
     "Of regions that gain nothing, how many does the proof keep?": "gate",
     "Of regions that gain exactly the limit of 3%?": "gate",
     "How many regions that are 1.25 (1.10) times as fast are kept?": "gate",
@@ -163,12 +155,6 @@ ROWS = {
     "Does `guidelines` find a collective that takes 1.15 times its cheapest mock-up, and claim nothing where no "
     "guideline is violated?": "is 40 runs: make bench-guidelines",
     "Which guidelines do MPICH 5.0.2 and Open MPI 5.0.11 violate on 2 ranks?": "half a minute: its command is there",
-    "Do OSU's programs find these guidelines violated too?": "asks for a build of the OSU Micro-Benchmarks",
-    "What do MPICH's compositions gain beyond its flat algorithms, the fastest of each compared in 10 launches?": (
-        "takes seven minutes: compositions_on_cluster.py 4, and 8"
-    ),
-    "On 4 x 2 namespaces?": "takes six minutes: guidelines_on_cluster.py",
-    "What does `compare` say of two builds, all collectives to 1 MiB, 2 ranks?": "asks for Debian's MPICH and Open MPI",
     "Can a cluster be predicted that nobody measured?": "prior",
 }
 

@@ -12,10 +12,6 @@ and for more when it has their results, so that what is measured hangs on no pla
 wait for, and knows durations only as ``Durations`` predicts them from what was measured. ``slowdown_serial`` and
 ``slowdown_parallel`` are what the two campaigns select, on average over the best: the result is equal if these are.
 
-``grid_speedup_G_groups``: the exhaustive table in place of what a learner asks for, the next 64 points of a random
-order in the packer's sight; ``grid_bound``: what no packer can exceed, for points on all nodes run alone;
-``grid_greedy``: the greedy batch of the paper.
-
 Writes bench/parallel.json and prints it.
 """
 
@@ -24,28 +20,23 @@ from __future__ import annotations
 import argparse
 import heapq
 import json
-import random
-from collections.abc import Callable, Sequence
-from math import ceil
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean
 
 from colltune.core.sample import Sample, Status
 from colltune.core.space import Point
 from colltune.core.topology import Top, Topology
-from colltune.measure.replay import MeasuringCost
 from colltune.schedule.contract import Packer, Placement, Task
 from colltune.schedule.durations import Durations
 from colltune.schedule.filling import FillingPacker
 from colltune.store.dataset import load_grids
 from colltune.store.grid import Grid
-from greedy_batches import GreedyBatchPacker
 from learned import Learned, learn
-from packing_simulation import simulate
 from part_of_grid import part_of
 
 TABLE = Path(__file__).parent / "data" / "simulated_dragonfly_1024.parquet"
-NODES, WINDOW, ORDERS = 64, 64, 3
+NODES = 64
 GROUPS = (1, 2, 4, 64)
 
 
@@ -114,47 +105,12 @@ def learned_figures(seeds: int, together: int) -> dict[str, float]:
     return figures
 
 
-def whole_grid() -> list[Task]:
-    """Every point of the table with all its algorithms, and what it takes."""
-    cost = MeasuringCost()
-    return [
-        Task(
-            Point(scenario, grid.space.choices(scenario)),
-            sum(cost.on(grid, scenario, choice) for choice in grid.space.choices(scenario)),
-        )
-        for grid in grids()
-        for scenario in grid.scenarios
-    ]
-
-
-def speedup(make: Callable[[Topology], Packer], tasks: list[Task], groups: int) -> float:
-    """Mean over a few orders of the points."""
-    found = []
-    for seed in range(ORDERS):
-        order = random.Random(seed).sample(tasks, len(tasks))
-        found.append(simulate(make(dragonfly(groups)), order, WINDOW).speedup)
-    return mean(found)
-
-
-def bound(tasks: list[Task], groups: int) -> float:
-    """What no packer exceeds: a point on several nodes has whole groups for itself, and no node does two things."""
-    width = NODES // groups
-    groups_s = sum(task.duration_s * ceil(task.nodes / width) / groups for task in tasks if task.nodes > 1)
-    nodes_s = sum(task.duration_s * task.nodes / NODES for task in tasks)
-    return sum(task.duration_s for task in tasks) / max(groups_s, nodes_s)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--together", type=int, default=4)
     options = parser.parse_args()
     figures = learned_figures(options.seeds, options.together)
-    tasks = whole_grid()
-    for groups in GROUPS[1:]:
-        figures[f"grid_speedup_{groups}_groups"] = speedup(FillingPacker, tasks, groups)
-        figures[f"grid_bound_{groups}_groups"] = bound(tasks, groups)
-        figures[f"grid_greedy_{groups}_groups"] = speedup(GreedyBatchPacker, tasks, groups)
     text = json.dumps({name: round(value, 4) for name, value in figures.items()}, indent=2)
     Path("bench").mkdir(exist_ok=True)
     Path("bench/parallel.json").write_text(text + "\n")
