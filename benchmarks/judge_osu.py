@@ -22,20 +22,36 @@ import random
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple
 from pathlib import Path
 
-from colltune.bench.workbench import MachineOptions, open_tuned_workbench
+from colltune.bench.workbench import MachineOptions, Workbench, open_tuned_workbench
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.interval import SpeedVerdict
 from colltune.core.scenario import Scenario
 from colltune.judge.verdict import Comparison, compare, compare_all, mean_speedup
-from colltune.measure.osu import OsuBenchmarks
+from colltune.machine.benchmark_output import parse_output
+from colltune.machine.process import run_launch
 from colltune.store.tuning import load_deployable
 
 SIZES = tuple(1 << exponent for exponent in range(6, 17))
+TIMEOUT_S = 600.0
+
+
+def medians(
+    osu: Path, options: Sequence[str], bench: Workbench, variables: Mapping[str, str], series: Sequence[Scenario]
+) -> list[float]:
+    """Seconds of each call of ``series``, of which each is twice as large as the one before: one start measures all."""
+    first, last = series[0], series[-1]
+    program = next(path for path in sorted(osu.rglob(f"osu_{first.collective}")) if os.access(path, os.X_OK))
+    words = [str(program), "-m", f"{first.size_bytes}:{last.size_bytes}", *options]
+    start = bench.command(words, variables, nodes=first.nodes, ppn=first.ppn)
+    run = run_launch(start.argv, {**bench.process_environment, **start.environment, **variables}, TIMEOUT_S)
+    run.check_returncode()
+    times_s = parse_output(run.stdout.encode(), program, (first.nodes, first.ppn)).times_s
+    return [times_s[scenario, ""][0] for scenario in series]
 
 
 def judge(arguments: argparse.Namespace) -> list[Comparison]:
@@ -44,7 +60,6 @@ def judge(arguments: argparse.Namespace) -> list[Comparison]:
     bench = open_tuned_workbench(MachineOptions(host_file=arguments.hostfile), tuning.environment, os.environ)
     collectives = [name for name in tuning.rule_sets if not arguments.collectives or name in arguments.collectives]
     options = ["-i", str(arguments.iterations), "-x", str(max(arguments.iterations // 10, 5))]
-    programs = OsuBenchmarks.find(arguments.osu, collectives, options)
     kinds = {"default": {}, "tuned": tuning.variables_at(arguments.tuned)}
     times: dict[str, defaultdict[Scenario, list[float]]] = {kind: defaultdict(list) for kind in kinds}
     order = random.Random(arguments.seed)
@@ -64,8 +79,7 @@ def judge(arguments: argparse.Namespace) -> list[Comparison]:
                 for kind in order.sample(sorted(kinds), 2):
                     key = f"{launch} {kind} {name} {nodes} {ppn}"
                     if key not in known or len(known[key]) != len(series):
-                        measured = programs.medians(bench.command, kinds[kind], bench.process_environment, series)
-                        known[key] = [measured[scenario] for scenario in series]
+                        known[key] = medians(arguments.osu, options, bench, kinds[kind], series)
                         record(arguments.record, key, known[key])
                     for scenario, time_s in zip(series, known[key], strict=True):
                         times[kind][scenario].append(time_s)

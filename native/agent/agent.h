@@ -54,7 +54,6 @@ typedef struct {
     double skew_s;         /* up to which ranks arrive apart in further calls; 0: there are none */
     int limit_s;           /* for the trial of one choice, or for all repetitions, before a rank ends itself; 0: none */
     uint64_t seed;
-    bool osu; /* MPI_Barrier between calls, as OSU's benchmarks do, in place of the sparse synchronisation */
     int name_count;
     char **names; /* [name_count] owned; control variables that choices name by place */
     int choice_count, choice_capacity;

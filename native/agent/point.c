@@ -31,7 +31,7 @@ int ct_point_steer(const ct_point *point, const ct_choice *choice, bool on)
 int ct_point_run(ct_point *point, int index, double *elapsed_s)
 {
     const ct_choice *choice = &point->request->choices[index];
-    int code = point->request->osu ? MPI_Barrier(point->group->comm) : ct_synchronise(point->group->comm);
+    int code = ct_synchronise(point->group->comm);
     if (code == MPI_SUCCESS)
         code = ct_point_steer(point, choice, true);
     double start = MPI_Wtime();

@@ -187,8 +187,6 @@ static bool ct__read_number(const char *key, const char *value, ct_request *requ
         request->relative_width = (double)number * 1e-6;
     else if (strcmp(key, "seed") == 0 && (read = ct__read_long(value, 0, LONG_MAX, &number)))
         request->seed = (uint64_t)number;
-    else if (strcmp(key, "osu") == 0 && (read = ct__read_long(value, 0, 1, &number)))
-        request->osu = number == 1;
     else if (read)
         return false;
     *wrong = read ? NULL : CT__UNREADABLE;

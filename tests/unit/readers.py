@@ -52,7 +52,6 @@ from colltune.emit.openmpi.rules_file import RULES_FILE, OpenMpiEmitter
 from colltune.machine.hardware_features import read_features
 from colltune.machine.record import RecordedMachine
 from colltune.measure.agent_process import parse_fields
-from colltune.measure.osu import parse_latency
 from colltune.mpi.detect import describe_machine
 from colltune.mpi.job import find_job, parse_host_file
 from colltune.predict.model import load_model
@@ -641,10 +640,9 @@ def clusters_model(data: bytes) -> None:
 
 
 @reader(
-    "measure.osu measure.agent_process",
+    "measure.agent_process",
     of_lines,
-    texts("# OSU MPI Broadcast Latency Test v7.5\n# Size  Avg Latency(us)\n1024  12.5\n2048  20.1\n"),
+    texts("result id=1 choice=0 status=ok cost_us=7.5 osu_us=1.2500 b2b_us=1.5000 times_ns=1000,2000,3000\n"),
 )
-def osu_output(data: bytes) -> None:
+def agent_line(data: bytes) -> None:
     parse_fields(text_of(data))
-    parse_latency(text_of(data), Scenario("bcast", 2, 2, 1024))

@@ -98,8 +98,6 @@ def test_a_look_at_a_tuning_says_what_is_wrong_with_its_arguments(tuned: colltun
     for look in (tuned.verify, tuned.check, tuned.drift):
         with pytest.raises(InputError, match="/nowhere/mpiexec"):
             look(mpiexec="/nowhere/mpiexec")
-    with pytest.raises(InputError, match="no convention 'mine'"):
-        tuned.verify(convention="mine")
     with pytest.raises(InputError, match="Give 2 or more"):
         tuned.verify(launches=1)
     with pytest.raises(InputError, match="soon"):

@@ -11,8 +11,7 @@ from colltune.bench.workbench import Workbench
 from colltune.core.errors import LaunchError
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
-from colltune.core.scenario import Scenario, SizeBasis
-from colltune.measure.osu import OsuBenchmarks
+from colltune.core.scenario import SizeBasis
 from colltune.mpi import host_files
 from colltune.mpi.installation import Installation, Launcher, Library
 from colltune.mpi.job import Job, Node, Scheduler
@@ -29,7 +28,6 @@ assert len(hosts) * {PPN} == ranks, (len(hosts), ranks)
 pathlib.Path(sys.argv[0] + ".hosts").write_text(hosts[0] + " " + hosts[-1])
 print("case 1 bcast")
 print("done cases=1 failures=0")
-print("# OSU MPI Broadcast Latency Test v7.5\\n# Size       Avg Latency(us)\\n8   2.50")
 """
 
 
@@ -64,15 +62,6 @@ def test_the_conformance_replay_of_a_large_job_finds_its_nodes(
     assert result.passed, result
     assert result.cases == 1
     assert seen(bench) == ["host00000:2", "host09999:2"]
-
-
-def test_osu_on_a_large_job_finds_its_nodes(bench: Workbench) -> None:
-    osu = OsuBenchmarks({"bcast": Path("osu_bcast")})
-    for nodes in (NODES, NODES - 1000):
-        shape = Scenario("bcast", nodes, PPN, 8)
-        found = osu.medians(bench.command, {}, bench.process_environment, [shape])
-        assert found == pytest.approx({shape: 2.5e-6})
-        assert seen(bench) == ["host00000:2", f"host{nodes - 1:05}:2"]
 
 
 def test_the_agent_of_a_large_job_finds_its_nodes(bench: Workbench) -> None:

@@ -10,7 +10,6 @@ import pytest
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.scenario import Scenario
 from colltune.judge.verdict import compare_all
-from colltune.measure.osu import in_series
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 RING = Choice("ring")
@@ -28,16 +27,6 @@ def load(name: str) -> ModuleType:
 @pytest.fixture(scope="module")
 def judge_osu() -> ModuleType:
     return load("judge_osu")
-
-
-def test_sizes_that_double_are_one_series_and_shapes_apart() -> None:
-    def at(nodes: int, size: int) -> Scenario:
-        return Scenario("bcast", nodes, 1, size)
-
-    found = in_series([at(2, 8), at(4, 16), at(2, 1), at(2, 4), at(2, 16), at(2, 12)])
-    assert found == [[at(2, 1)], [at(2, 4), at(2, 8), at(2, 16)], [at(2, 12)], [at(4, 16)]]
-    barrier = Scenario("barrier", 4, 1, 0)
-    assert in_series([barrier]) == [[barrier]]
 
 
 def test_what_is_slower_by_itself_and_beyond_the_interval_of_all(judge_osu: ModuleType, tmp_path: Path) -> None:

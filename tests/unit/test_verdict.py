@@ -7,7 +7,6 @@ import pytest
 
 from colltune.cli.compare import show
 from colltune.core.choice import Choice
-from colltune.core.errors import LaunchError
 from colltune.core.interval import Interval, SpeedVerdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import Scenario, SizeBasis
@@ -18,7 +17,6 @@ from colltune.judge.verdict import (
     launches_to_decide,
     mean_speedup,
 )
-from colltune.measure.osu import parse_latency
 from colltune.prove.compare.default_against_tuned import held_out
 from colltune.session.compare import Verification
 
@@ -244,13 +242,3 @@ def test_held_out_sizes_are_between_the_tuned_ones_and_no_powers_of_two() -> Non
     tuned = [scenario for scenario in scenarios if scenario.size_bytes > 64]
     assert [scenario.size_bytes for scenario in tuned] == [96, 128, 192, 256]
     assert len(scenarios) - len(tuned) == 3  # controls
-
-
-def test_latencies_are_read_from_the_table_of_the_osu_programs() -> None:
-    table = "# OSU MPI Broadcast Latency Test v7.4\n# Size       Avg Latency(us)\n1024                  12.50\n"
-    assert parse_latency(table, SCENARIO) == pytest.approx(12.5e-6)
-    assert parse_latency(
-        "# OSU MPI Barrier Latency Test v5.8\n# Avg Latency(us)\n  3.25\n", Scenario("barrier", 1, 2, 0)
-    ) == pytest.approx(3.25e-6)
-    with pytest.raises(LaunchError, match="no latency"):
-        parse_latency("mpiexec: no such file", SCENARIO)

@@ -191,8 +191,6 @@ class Tuned:
         self,
         *,
         launches: int = 8,
-        osu: PathLike | None = None,
-        convention: str = "slowest-rank",
         seed: int = 1,
         via: str = "file",
         note: Callable[[str], None] = lambda _text: None,
@@ -200,8 +198,8 @@ class Tuned:
     ) -> Verification:
         """Compares the library's default with the files, also at sizes that were not tuned, as `colltune verify` does.
 
-        Starts ``launches`` launches with the files and as many without. ``osu`` is the directory of a build of the OSU
-        benchmarks that measure in place of colltune. ``slower`` of what is returned lists the points that lose.
+        Starts ``launches`` launches with the files and as many without. ``slower`` of what is returned lists the points
+        that lose.
         """
         from colltune.session.compare import verify
 
@@ -209,8 +207,6 @@ class Tuned:
             self.directory,
             machine_options(machine),
             launches=launches,
-            osu=None if osu is None else Path(osu),
-            convention=convention,
             seed=seed,
             via=via,
             note=note,

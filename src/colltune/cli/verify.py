@@ -23,12 +23,6 @@ def verify(
         bool, typer.Option("--results", help="Are all results right? Every form of every call, byte for byte.")
     ] = False,
     launches: Annotated[int, typer.Option(min=2, help="Launches with the file, and as many without it.")] = 8,
-    osu: Annotated[
-        Path | None, typer.Option("--with", help="Directory of an OSU Micro-Benchmarks build to measure with.")
-    ] = None,
-    convention: Annotated[
-        str, typer.Option(help="What a time is: slowest-rank, or osu (mean over ranks, MPI_Barrier between calls).")
-    ] = "slowest-rank",
     short: Annotated[bool, typer.Option("--short", help="With --results: one case of each kind.")] = False,
     budget: Annotated[str, typer.Option(help="With --quick: time to spend at most.")] = "100s",
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 1,
@@ -57,14 +51,11 @@ def verify(
         raise typer.Exit(0 if check_results(tuned, machine, short=short, via=via) else 1)
     if quick:
         raise typer.Exit(0 if check_quickly(tuned, machine, parse_duration(budget), seed) else 1)
-    # The outside judge and its convention measure; they say nothing of results.
-    right = osu is not None or check_results(tuned, machine, short=True, via=via, err=as_json)
+    right = check_results(tuned, machine, short=True, via=via, err=as_json)
     comparison = compare_with_default(
         tuned,
         machine,
         launches=launches,
-        osu=osu,
-        convention=convention,
         seed=seed,
         via=via,
         note=lambda note: make_console(err=as_json).print(note, markup=False),

@@ -1,1 +1,1 @@
-"""Sources of samples: a real MPI job, recorded tables, simulations, and the benchmarks of OSU."""
+"""Sources of samples: a real MPI job, recorded tables and simulations."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Protocol
 
 from colltune.core.sample import Environment, Sample, Status
@@ -27,17 +26,6 @@ class TimeIsUpError(Exception):
     """The time that a source was given is over; what it was at is given up."""
 
 
-class Convention(StrEnum):
-    """What a time of a collective is.
-
-    SLOWEST_RANK: from a start that the ranks agree on to the end of the slowest one. OSU: MPI_Barrier between calls
-    and the mean over ranks and iterations, as the OSU Micro-Benchmarks do (``Sample.osu_mean_s``).
-    """
-
-    SLOWEST_RANK = "slowest-rank"
-    OSU = "osu"
-
-
 @dataclass(frozen=True, slots=True)
 class Effort:
     """How long a point is measured: until the median is known well enough, or the time box ends.
@@ -52,7 +40,6 @@ class Effort:
     fewest: int = 10
     most: int = 200
     warm_up: int = 2
-    convention: Convention = Convention.SLOWEST_RANK
 
     def limited(self, repetitions: int) -> Effort:
         """With no more repetitions than a point asks for; 0: as it is."""

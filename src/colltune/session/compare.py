@@ -3,13 +3,13 @@
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Unpack
 
 from colltune.bench.contract import Bench
-from colltune.bench.workbench import MachineOptions, Workbench
+from colltune.bench.workbench import MachineOptions
 from colltune.core.choice import DEFAULT
 from colltune.core.collective_names import parse_collectives
 from colltune.core.disturbance import Disturbance
@@ -29,14 +29,12 @@ from colltune.judge.verdict import (
 from colltune.machine.benchmark_output import parse_output
 from colltune.machine.file_formats import SELECTION, Format, require_format
 from colltune.machine.files import read_file
-from colltune.measure.contract import Convention, Effort
-from colltune.measure.osu import OsuBenchmarks
+from colltune.measure.contract import Effort
 from colltune.prove.compare.default_against_tuned import scenarios_to_verify
 from colltune.prove.compare.guidelines import Guideline, guidelines_at, judge_guidelines
 from colltune.prove.compare.two_sides import (
     EFFORT,
     FEWEST_LAUNCHES,
-    Medians,
     Side,
     Turns,
     compare_sides,
@@ -111,37 +109,23 @@ def verify(
     machine: MachineOptions,
     *,
     launches: int = 8,
-    osu: Path | None = None,
-    convention: str = Convention.SLOWEST_RANK,
     seed: int = 1,
     via: str = "file",
     note: Callable[[str], None] = lambda _text: None,
 ) -> Verification:
     """Compares nothing with the tuning in ``directory``: all its collectives, in launches of their own.
 
-    ``osu``: the directory of an OSU build that measures in place of colltune. Raises ColltuneError.
+    Raises ColltuneError.
     """
     if launches < 2:
         raise InputError(f"{launches} launch of each kind says nothing of how launches differ", "Give 2 or more")
-    if convention not in list(Convention):
-        raise InputError(f"there is no convention {convention!r}", f"Use {' or '.join(Convention)}")
     require_way(via)
     if (tuned := parse_side(str(directory))).tuning is None:
         raise InputError(f"{directory} is no directory of a tuning", "Give the one that `colltune tune` wrote")
     names = ("default", "tuned")
     default, tuned_side = open_sides(NamedSide(NOTHING), tuned, machine, os.environ, names=names, via=via, note=note)
-    bench = default.bench
-    scenarios = scenarios_to_verify(tuned.tuning, tuned_sizes(directory), bench)
-    found = compare_sides(
-        default,
-        tuned_side,
-        scenarios,
-        launches,
-        seed,
-        osu=None if osu is None else _osu_medians(OsuBenchmarks.find(osu, list(tuned.tuning.rule_sets)), bench),
-        effort=replace(EFFORT, convention=Convention(convention)),
-        note=note,
-    )
+    scenarios = scenarios_to_verify(tuned.tuning, tuned_sizes(directory), default.bench)
+    found = compare_sides(default, tuned_side, scenarios, launches, seed, note=note)
     return _judged(Verification(found, launches, names=names), default)
 
 
@@ -299,15 +283,6 @@ def _judged(found: Verification, side: Side, looks: _Mark = (0, {})) -> Verifica
 
 def _mark(side: Side) -> _Mark:
     return (0, {}) if side.bench.watch is None else side.bench.watch.tally.mark
-
-
-def _osu_medians(programs: OsuBenchmarks, bench: Bench) -> Medians:
-    assert isinstance(bench, Workbench)
-
-    def medians(variables: Mapping[str, str], scenarios: Sequence[Scenario]) -> Mapping[Scenario, float]:
-        return programs.medians(bench.command, variables, bench.process_environment, scenarios)
-
-    return medians
 
 
 def _compare_outputs(

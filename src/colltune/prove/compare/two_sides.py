@@ -16,15 +16,13 @@ from colltune.core.sample import Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.judge.verdict import Comparison, compare_all
-from colltune.measure.contract import REFUSED, Convention, Effort
+from colltune.measure.contract import REFUSED, Effort
 from colltune.prove.time_plan import FEWEST_FILE_LAUNCHES
 
 EFFORT = Effort(relative_width=0.01, box_s=0.02, fewest=20, most=400)
 _FEWEST_COMPARED = 2
 # With fewer launches of each side the difference between launches is unknown.
 FEWEST_LAUNCHES = FEWEST_FILE_LAUNCHES
-# Another program's time of each scenario, in seconds, under variables that are set for every rank.
-Medians = Callable[[Mapping[str, str], Sequence[Scenario]], Mapping[Scenario, float]]
 
 
 def _default(scenario: Scenario) -> Choice:  # noqa: ARG001
@@ -44,7 +42,6 @@ class Side:
 class Turns(TypedDict, total=False):
     """What ``launch_by_turns`` may be told."""
 
-    osu: Medians | None
     effort: Effort
     deadline_s: float
     until_s: float
@@ -98,7 +95,6 @@ def launch_by_turns(
     launches: int,
     seed: int,
     *,
-    osu: Medians | None = None,
     effort: Effort = EFFORT,
     deadline_s: float = math.inf,
     until_s: float = math.inf,
@@ -107,10 +103,10 @@ def launch_by_turns(
 ) -> list[Launched]:
     """Measures ``scenarios`` in ``launches`` launches of each side, which take turns in random order.
 
-    With ``osu`` that program measures in place of the agent. There are fewer launches, but at least FEWEST_LAUNCHES of
-    each side, if more would end after ``deadline_s``, which is on the clock of the bench of the first. A launch that
-    other programs disturbed is made again, as often as there are launches. Measuring ends at ``until_s``, and in each
-    launch after ``launch_s``, so that the first of ``scenarios`` are measured in all.
+    There are fewer launches, but at least FEWEST_LAUNCHES of each side, if more would end after ``deadline_s``, on
+    the clock of the bench of the first. A launch that other programs disturbed is made again, as often as there are
+    launches. Measuring ends at ``until_s``, and in each launch after ``launch_s``, so that the first of ``scenarios``
+    are measured in all.
     ``note`` hears of the scenarios that the agent refused to measure. Raises LaunchError where a launch fails: then
     that side is not in order, whatever its speed.
     """
@@ -125,15 +121,12 @@ def launch_by_turns(
         if not lacking or (launch >= FEWEST_LAUNCHES and bench.now_s() + each_s > deadline_s):
             break
         for which in order.sample(lacking[::-1], len(lacking)):
-            if osu is None:
-                ends_s = min(until_s, bench.now_s() + launch_s)
-                told = _medians_of_launch(sides[which], scenarios, seed + launch, effort, ends_s, refused)
-            else:
-                told = dict(osu(sides[which].variables, scenarios)), {}
-            if told is None:
+            ends_s = min(until_s, bench.now_s() + launch_s)
+            medians = _medians_of_launch(sides[which], scenarios, seed + launch, effort, ends_s, refused)
+            if medians is None:
                 continue
             calm[which] += 1
-            found, kept = told
+            found, kept = medians
             for scenario, time_s in kept.items():
                 measured[which].kept_s[scenario][len(measured[which].times_s[scenario])] = time_s
             for scenario, time_s in found.items():
@@ -178,10 +171,7 @@ def _medians_of_launch(
                 what = samples[0].status if samples else "lost"
                 under = dict(side.variables) or side.name
                 raise LaunchError(f"{point.scenario} was {what} with {under}", "Run `colltune verify --results`")
-            time_s = samples[0].osu_mean_s
-            if effort.convention is Convention.SLOWEST_RANK or time_s is None:
-                time_s = median(samples[0].times_s)
-            found[point.scenario] = time_s
+            found[point.scenario] = median(samples[0].times_s)
             if samples[0].kept_s is not None:
                 kept[point.scenario] = samples[0].kept_s
     return None if source.disturbed else (found, kept)
