@@ -41,7 +41,6 @@ from colltune.site.entry import Entry, Provenance, name_of, pack
 from colltune.site.identity import Identity
 from colltune.site.index import open_index
 from colltune.site.knowledge import recall
-from colltune.site.nodes import slow_nodes
 from colltune.site.store import SiteStore
 from colltune.store.tuning import MANIFEST, Tuning, save_tuning
 
@@ -98,10 +97,9 @@ def tune_reads(store: SiteStore) -> object:
     """What a tuning of a job of 32 x 32 takes out of the store, in the order of `SiteMemory`, and keeps to its end."""
     with without_collections():
         known, index = recall(store, HERE, COLLECTIVES, shapes(32, 32))
-        slow = slow_nodes(index)
     places = (Scenario(name, *of, 1 << size) for name in COLLECTIVES for of in shapes(32, 32) for size in range(2, 21))
     compared = index.compared((place, CHOICES[1 + number % 4]) for number, place in enumerate(places))
-    return known, index, slow, compared
+    return known, index, compared
 
 
 def run_status(store: SiteStore) -> None:

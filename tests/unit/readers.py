@@ -291,7 +291,7 @@ def site_inbox(data: bytes) -> None:
         store = SiteStore.made(place / "s")
         store.place(KEY, name_of(data)).write_bytes(data)
         index = open_index(store, KEY)
-        _ = (index.entries, list(store.quarantined()), index.jobs(), index.coverage(), list(index.paces()))
+        _ = (index.entries, list(store.quarantined()), index.coverage())
 
 
 def _index() -> list[bytes]:

@@ -22,7 +22,7 @@ from colltune.core.units import format_count
 from colltune.report.charts import panel_charts
 from colltune.report.curves import curve_points, panels
 from colltune.report.ending import ending
-from colltune.report.findings import Findings, knowledge, spreads, timeline
+from colltune.report.findings import Findings, spreads
 from colltune.report.headline import facts, headline, next_steps
 from colltune.report.html import build_page
 from colltune.report.job import shape_gains
@@ -121,34 +121,6 @@ def test_cells_hold_what_is_in_force_where_the_campaign_did_not_come_to() -> Non
     assert "allreduce: 3 of 4 shapes and sizes changed" in build_page(
         replace(findings(*SAMPLES), summary=summary, proofs=proofs), Path()
     )
-
-
-def test_knowledge_starts_at_the_default_and_ends_at_the_best() -> None:
-    steps = knowledge(findings(*SAMPLES))
-    assert [step.elapsed_s for step in steps] == [0.0, 2.0, 4.0]
-    before = (2.0 + 30.0 / 29.0) / 2
-    assert steps[0].slowdown == pytest.approx(before)
-    assert steps[1].slowdown == pytest.approx((1.0 + 30.0 / 29.0) / 2)
-    assert steps[2].slowdown == pytest.approx(1.0)
-
-
-def test_what_runs_beside_something_else_gets_a_lane_of_its_own() -> None:
-    alone = sample(4096, RING, 10.0, 0.0, nodes=2, group=1)
-    beside = sample(4096, RING, 10.0, 0.5, nodes=1, group=2)
-    after = sample(4096, RING, 10.0, 1.2, nodes=1, group=3)
-    slots = timeline(findings(alone, beside, after))
-    assert [slot.lane for slot in slots] == [0, 1, 0]
-    assert [slot.start_s for slot in slots] == pytest.approx([0.0, 0.5, 1.2])
-    assert [slot.end_s for slot in slots] == pytest.approx([1.0, 1.5, 2.2])
-
-
-def test_samples_of_one_group_are_one_slot_and_those_of_a_resumed_campaign_are_not() -> None:
-    first = sample(4096, DEFAULT, 20.0, 0.0, group=1)
-    beside = sample(4096, RING, 10.0, 1e-4, group=1)
-    resumed = sample(4096, TREE, 10.0, 60.0, group=1)
-    slots = timeline(findings(first, beside, resumed))
-    assert [slot.choices for slot in slots] == [2, 1]
-    assert [slot.lane for slot in slots] == [0, 0]
 
 
 def test_drift_is_told_only_where_something_was_measured_again() -> None:
@@ -257,7 +229,7 @@ def test_the_page_stands_alone_and_holds_the_numbers(tuned: Path) -> None:
     told = next(cell for cell in cells.values() if cell["title"] == "allreduce 2 x 2, 4 KiB")
     assert told["rows"][0] == ["ring", "10 us", "2.00", True]
     assert "not 1.03 times as fast in 1 of 1 fresh groups" in page
-    assert page.count("<svg role=") == 4  # one panel, and three charts over time
+    assert page.count("<svg role=") == 1
     assert "20 us → 10 us" in page
 
 

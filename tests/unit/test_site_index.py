@@ -165,7 +165,7 @@ def look(number: int) -> tuple[Sample, Sample]:
 def all_of(index: Index) -> object:
     """All that an index says, in an order of its own."""
     pairs = [(sample(number).scenario, Choice("tree")) for number in range(20)]
-    said = (dated(index, ["bcast"], [(2, 2)]), index.compared(pairs), index.paces(), index.entries, index.coverage())
+    said = (dated(index, ["bcast"], [(2, 2)]), index.compared(pairs), index.entries, index.coverage())
     return [sorted(map(repr, one)) for one in said]
 
 
@@ -190,7 +190,6 @@ def test_an_entry_with_an_impossible_number_does_not_stop_the_others(
 
 
 def test_entries_of_twenty_jobs_are_asked_for_one_by_one_and_all_at_once_alike(store: SiteStore) -> None:
-    """The times of the default that are kept are the newest, whichever job reads them first."""
     for number in range(20):
         made = replace(sample(0, 1e-5 * (1 + number)), started_s=NOW_S + number)
         store.add(replace(entry(number), samples=(made,), compared=look(0)))
@@ -198,7 +197,6 @@ def test_entries_of_twenty_jobs_are_asked_for_one_by_one_and_all_at_once_alike(s
     one_by_one = all_of(open_index(store, KEY))
     store.index_path(KEY).unlink()
     assert all_of(open_index(store, KEY)) == one_by_one
-    assert len(list(open_index(store, KEY).paces())) == 12
 
 
 CHOICES = [DEFAULT, Choice("tree"), Choice("chain", (("k", 2),)), Choice("chain", (("k", 4),))]

@@ -65,8 +65,6 @@ def _show_machine(machine: SiteMachine) -> None:
         _show_shape(shape)
     for saved in machine.saved:
         _show_saved(saved)
-    for text in machine.slow:
-        typer.echo(f"  {text}")
 
 
 def _show_shape(shape: ShapeCoverage) -> None:

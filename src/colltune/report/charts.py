@@ -5,28 +5,22 @@ import math
 import textwrap
 from collections.abc import Iterable, Sequence
 from functools import cache
-from statistics import median, quantiles
-from typing import Any, TypeVar
+from typing import Any
 
 from colltune.report.curves import CurvePoint, Panel
-from colltune.report.findings import Findings, SampleSpread, Slot, knowledge, spreads, timeline
 from colltune.report.templates import page_template
 
 Spec = dict[str, Any]
-Item = TypeVar("Item")
 
 # Colours that stand for those of the page, which has a light and a dark form.
 INK, LINE, DEFAULT_LINE, TUNED_LINE = "#010101", "#020202", "#030303", "#040404"
-PALETTE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#c98a00", "#3f9bd1", "#8d6bc9", "#7f7f7f"]
 _TITLE_CHARACTERS = 42  # of a headline above one panel
-# Marks of one chart at most: more make a blot, and a large page. What takes less of a chart than this nobody sees.
-_MOST_STEPS, _BINS, _SEEN = 150, 24, 1 / 620
 _GAIN_TICKS = (0.5, 0.8, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 32.0)
 
 
 @cache
 def _charts() -> Any:
-    colours = {"ink": INK, "line": LINE, "default_line": DEFAULT_LINE, "tuned_line": TUNED_LINE, "palette": PALETTE}
+    colours = {"ink": INK, "line": LINE, "default_line": DEFAULT_LINE, "tuned_line": TUNED_LINE}
     return page_template("charts.json.j2", **colours).module
 
 
@@ -122,72 +116,3 @@ def _latencies(points: Iterable[CurvePoint]) -> list[Spec]:
         for side, one in (("default", point.default), ("tuned", point.tuned))
         if one is not None
     ]
-
-
-def time_charts(findings: Findings) -> dict[str, Spec]:
-    """What happened when, by name; a chart without data is left out."""
-    found = {"convergence": _convergence(findings), "timeline": _timeline(findings), "noise": _noise(findings)}
-    return {name: chart for name, chart in found.items() if chart is not None}
-
-
-def _convergence(findings: Findings) -> Spec | None:
-    steps = knowledge(findings)
-    values = [
-        {"collective": step.collective, "seconds": round(step.elapsed_s, 4), "slowdown": round(step.slowdown, 4)}
-        for name in findings.rule_sets
-        for step in _thinned([one for one in steps if one.collective == name])
-    ]
-    return chart("convergence", values=values) if values else None
-
-
-def _timeline(findings: Findings) -> Spec | None:
-    slots = timeline(findings)
-    if not slots:
-        return None
-    values = [
-        {"collective": name, "start": round(start_s, 3), "end": round(end_s, 3), "lane": f"group {lane + 1}"}
-        for name, lane, start_s, end_s in _stretches(slots)
-    ]
-    return chart("timeline", values=values, lanes=len({slot.lane for slot in slots}))
-
-
-def _stretches(slots: Sequence[Slot]) -> list[tuple[str, int, float, float]]:
-    """Collective, lane, start and end in seconds; what no eye tells apart is one stretch."""
-    gap_s = max(slot.end_s for slot in slots) * _SEEN
-    last: dict[int, tuple[str, int, float, float]] = {}
-    done = []
-    for slot in slots:
-        name = slot.scenario.collective
-        before = last.get(slot.lane)
-        if before is not None and before[0] == name and slot.start_s - before[3] <= gap_s:
-            last[slot.lane] = (*before[:3], slot.end_s)
-            continue
-        done += [] if before is None else [before]
-        last[slot.lane] = (name, slot.lane, slot.start_s, slot.end_s)
-    return _thinned([*done, *last.values()])
-
-
-def _noise(findings: Findings) -> Spec | None:
-    scatter = spreads(findings)
-    if not scatter:
-        return None
-    drift = [one for one in scatter if one.drift is not None]
-    return chart("noise", scatter=_binned(scatter, "relative_iqr"), drift=_binned(drift, "drift"))
-
-
-def _binned(scatter: Sequence[SampleSpread], name: str) -> list[Spec]:
-    """Quantiles over stretches of time with equally many measurements."""
-    size = max(-(-len(scatter) // _BINS), 10)
-    found = []
-    for start in range(0, len(scatter), size):
-        some = scatter[start : start + size]
-        if len(some) >= 2:
-            cuts = quantiles((getattr(one, name) for one in some), n=10, method="inclusive")
-            middle = median(getattr(one, name) for one in some)
-            found.append({"seconds": some[0].elapsed_s, "low": cuts[0], "middle": middle, "high": cuts[-1]})
-    return found
-
-
-def _thinned(values: Sequence[Item]) -> list[Item]:
-    step = max(-(-len(values) // _MOST_STEPS), 1)
-    return [*values[:-1:step], *values[-1:]]

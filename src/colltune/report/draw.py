@@ -13,7 +13,7 @@ from typing import Any
 
 from colltune.core.errors import InputError, on_os_error
 from colltune.core.extras import extra
-from colltune.report.charts import DEFAULT_LINE, INK, LINE, PALETTE, TUNED_LINE, Spec, chart
+from colltune.report.charts import DEFAULT_LINE, INK, LINE, TUNED_LINE, Spec, chart
 
 # What a colour of the charts is on the page, and in a picture.
 _ON_PAGE = {
@@ -21,7 +21,6 @@ _ON_PAGE = {
     LINE: "var(--line)",
     DEFAULT_LINE: "var(--soft)",
     TUNED_LINE: "var(--tuned)",
-    **{colour: f"var(--s{number})" for number, colour in enumerate(PALETTE)},
 }
 _IN_PICTURE = {INK: "#1b1f24", LINE: "#c9d0d8", DEFAULT_LINE: "#5c6670", TUNED_LINE: "#0b6e99"}
 # What the drawing of a chart holds that no page needs.

@@ -19,9 +19,6 @@ from colltune.core.summary import Summary, mean_of_kept
 from colltune.core.switchback import Standing
 from colltune.judge.median_interval import median_interval
 
-# Samples of one group were started at once; their clocks are read one by one.
-_ONE_START_S = 0.5
-_HAIR_S = 0.005
 # Where times of the same call differ by more, launches were not of one machine.
 _STEADY = 2.0
 
@@ -55,38 +52,14 @@ class ScenarioTimes:
 
 
 @dataclass(frozen=True, slots=True)
-class SelectionStep:
-    """How good the selection of ``collective`` would have been had the campaign ended ``elapsed_s`` after its start.
-
-    ``slowdown``: mean over the measured scenarios of time over best, by the times known at the end.
-    """
-
-    collective: str
-    elapsed_s: float
-    slowdown: float
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """A stretch of machine time given to one scenario. ``lane`` counts from 0: slots of one lane never overlap."""
-
-    scenario: Scenario
-    start_s: float
-    end_s: float
-    lane: int
-    choices: int
-
-
-@dataclass(frozen=True, slots=True)
 class SampleSpread:
-    """The scatter of one sample: interquartile range over median, ``elapsed_s`` after the start of the campaign.
+    """The scatter of one sample: interquartile range over median.
 
     ``drift``: its median over the median of all samples of the same scenario and choice; None where it is the only one.
     """
 
     scenario: Scenario
     choice: Choice
-    elapsed_s: float
     relative_iqr: float
     drift: float | None
 
@@ -195,82 +168,15 @@ def _timing(choice: Choice, samples: Sequence[Sample]) -> ChoiceTiming:
     return ChoiceTiming(choice, Status.OK, pair_median(samples), low_s, high_s, len(times_s))
 
 
-def knowledge(findings: Findings) -> list[SelectionStep]:
-    """How the selection of each collective improved during the campaign, in the order of time.
-
-    The selection at any time is the fastest measured by then; what is not measured yet runs the default.
-    """
-    medians: dict[Scenario, dict[Choice, float]] = {}
-    for scenario, timings in _timings(findings.samples).items():
-        medians[scenario] = {t.choice: t.median_s for t in timings if t.median_s is not None}
-    default = {scenario: findings.default_of(scenario, some) for scenario, some in medians.items()}
-    usable = {scenario for scenario, some in medians.items() if default[scenario] in some}
-    chosen_s = {s: medians[s][default[s]] for s in usable}
-    slowdown = {s: chosen_s[s] / min(medians[s].values()) for s in usable}
-    total: defaultdict[str, float] = defaultdict(float)
-    count: defaultdict[str, int] = defaultdict(int)
-    for scenario in usable:
-        total[scenario.collective] += slowdown[scenario]
-        count[scenario.collective] += 1
-    found = [SelectionStep(name, 0.0, total[name] / count[name]) for name in sorted(count)]
-    start_s = findings.started_s
-    for slot_samples in _together(findings.samples):
-        sample = slot_samples[0]
-        scenario = sample.scenario
-        if scenario not in usable:
-            continue
-        best_s = min((medians[scenario][s.choice] for s in slot_samples if s.choice in medians[scenario]), default=None)
-        if best_s is not None and best_s < chosen_s[scenario]:
-            chosen_s[scenario] = best_s
-            now = best_s / min(medians[scenario].values())
-            total[scenario.collective] += now - slowdown[scenario]
-            slowdown[scenario] = now
-        end_s = max(sample.started_s + sum(s.cost_s for s in slot_samples) - start_s, 0.0)
-        name = scenario.collective
-        found.append(SelectionStep(name, end_s, total[name] / count[name]))
-    return found
-
-
-def _together(samples: Iterable[Sample]) -> list[list[Sample]]:
-    """Samples that were taken side by side, each time in a list of their own, by their start."""
-    groups: defaultdict[tuple[int, int, Scenario], list[list[Sample]]] = defaultdict(list)
-    for sample in samples:
-        same = groups[sample.launch, sample.group, sample.scenario]
-        # A campaign that was resumed numbers its launches and groups from the beginning again.
-        if not same or abs(sample.started_s - same[-1][0].started_s) > _ONE_START_S:
-            same.append([])
-        same[-1].append(sample)
-    found = [some for lists in groups.values() for some in lists]
-    return sorted(found, key=lambda some: some[0].started_s)
-
-
-def timeline(findings: Findings) -> list[Slot]:
-    """How the campaign used the machine: which measurements ran at the same time, in as few lanes as possible."""
-    free_at: list[float] = []
-    slots: list[Slot] = []
-    start_s = findings.started_s
-    for some in _together(sample for sample in findings.samples if sample.started_s >= start_s):
-        begin_s = some[0].started_s - start_s
-        end_s = begin_s + sum(sample.cost_s for sample in some)
-        # What answers take to arrive makes neighbours overlap by a hair; that is no second lane.
-        lane = next((i for i, free in enumerate(free_at) if free <= begin_s + _HAIR_S), len(free_at))
-        if lane == len(free_at):
-            free_at.append(0.0)
-        free_at[lane] = end_s
-        slots.append(Slot(some[0].scenario, begin_s, end_s, lane, len(some)))
-    return slots
-
-
 def spreads(findings: Findings) -> list[SampleSpread]:
     """The noise of every sample with four repetitions or more, and how far its median moved if measured again."""
     samples = [s for s in (*findings.samples, *findings.proofs) if len(s.times_s) >= 4]
     by_pair = grouped(samples, lambda sample: (sample.scenario, sample.choice))
     found = []
     start_s = findings.started_s
-    for sample in sorted((s for s in samples if s.started_s >= start_s), key=lambda s: s.started_s):
+    for sample in (s for s in samples if s.started_s >= start_s):
         low, _, high = quantiles(sample.times_s, n=4)
         same = by_pair[sample.scenario, sample.choice]
         drift = sample.time_s / median(one.time_s for one in same) if len(same) > 1 else None
-        elapsed_s = sample.started_s - start_s
-        found.append(SampleSpread(sample.scenario, sample.choice, elapsed_s, (high - low) / sample.time_s, drift))
+        found.append(SampleSpread(sample.scenario, sample.choice, (high - low) / sample.time_s, drift))
     return found

@@ -16,13 +16,13 @@ from colltune.core.judged_together import JudgedRegion
 from colltune.core.proven import Verdict
 from colltune.core.sample import Status
 from colltune.core.scenario import Scenario
-from colltune.core.units import format_duration, format_size, format_times
+from colltune.core.units import format_size, format_times
 from colltune.core.version import __version__
-from colltune.report.charts import panel_charts, time_charts
+from colltune.report.charts import panel_charts
 from colltune.report.curves import CurvePoint, Panel, curve_points, largest_call, panels
 from colltune.report.draw import can_draw, drawn_for_page
 from colltune.report.ending import told
-from colltune.report.findings import Findings, knowledge
+from colltune.report.findings import Findings
 from colltune.report.headline import by_gain, facts, headline, next_steps, saved_by, saved_share
 from colltune.report.job import HEAD, ShapeGain, format_calls, job_shape, known_scenarios, shape_gains, shape_text
 from colltune.report.maps import SHADES, selection_maps
@@ -31,11 +31,6 @@ from colltune.report.story import environment_rows, warnings
 from colltune.report.templates import page_template, page_text
 
 PAGE = "report.html"
-_DESCRIPTIONS = {
-    "convergence": "Average slowdown of the selection against the seconds since the start of measuring",
-    "timeline": "Which collective was measured when, and what was measured beside it",
-    "noise": "Scatter of the measurements, and their movement between launches, against time: median, 10% and 90%",
-}
 # Panels that are shown at once, and all that a page has room for; rows of the decisions that are shown at once.
 _OPEN_PANELS, _MOST_PANELS, _OPEN_ROWS = 6, 16, 10
 # Gains on other shapes than the job's.
@@ -61,8 +56,6 @@ def build_page(findings: Findings, directory: Path) -> str:
     decisions = _decision_rows(findings)
     drawn = [(panel, Markup(svg)) for panel, svg in _drawn_panels(findings)] if charts and decisions else []
     shown = min(_OPEN_PANELS, len({panel.collective for panel, _ in drawn}))
-    curves = time_charts(findings) if charts else {}
-    over_time = {name: Markup(drawn_for_page(chart, _DESCRIPTIONS[name])) for name, chart in curves.items()}
     maps, cells = selection_maps(findings)
     gains = shape_gains(findings) if findings.summary.gated else []
     beside = [one for one in gains if one.shape != job_shape(findings)]
@@ -95,8 +88,6 @@ def build_page(findings: Findings, directory: Path) -> str:
         refused=_by_reason(findings, Verdict.REFUSED),
         untried=_by_reason(findings, Verdict.NOT_TRIED),
         failed=_failed_rows(findings),
-        charts=over_time,
-        convergence=_converged(findings),
         environment=environment_rows(findings),
         css=Markup(page_text("report.css")),
         js=Markup(page_text("report.js")),
@@ -224,15 +215,3 @@ def _failed_rows(findings: Findings) -> list[list[str]]:
         if s.status not in (Status.OK, Status.INAPPLICABLE)
     )
     return [[*what, str(count)] for what, count in sorted(failed.items())]
-
-
-def _converged(findings: Findings) -> str:
-    """When the selection came within 3% of the final one, in words."""
-    last: dict[str, float] = {}
-    for step in knowledge(findings):
-        if step.slowdown > 1.03:
-            last.pop(step.collective, None)
-        else:
-            last.setdefault(step.collective, step.elapsed_s)
-    parts = [f"{name} after {format_duration(when)}" for name, when in sorted(last.items())]
-    return f"Within 3% of the best that was measured: {', '.join(parts)}." if parts else ""

@@ -21,7 +21,7 @@ from colltune.core.sample import OtherViews, Sample
 from colltune.core.scenario import Scenario
 from colltune.machine.files import LARGEST_BYTES, read_file, write_atomically
 from colltune.site.entry import BadEntryError, LaterEntryError, RevokedError, Saved
-from colltune.site.index_rows import LISTED, TABLES, VERSION, Place, forget, insert, place_of
+from colltune.site.index_rows import LISTED, TABLES, VERSION, forget, insert, place_of
 from colltune.site.packed import unpack_sample
 from colltune.site.pairs import PairedRatio
 from colltune.site.store import SiteStore
@@ -146,11 +146,6 @@ class Index:
         tuned = {text: tuple(json.loads(text)) for text in {row[_TUNED] for row in rows}}
         return [Listed._make((*row[:_TUNED], tuned[row[_TUNED]], *row[_TUNED + 1 :])) for row in rows]
 
-    def jobs(self) -> dict[str, Job]:
-        """By the name of each entry what those of one job have in common, where the nodes are known."""
-        rows = self._data.execute("SELECT name, uid, job, began_s, hosts FROM entry WHERE hosts != '[]'")
-        return {name: job_of(uid, job, began_s, hosts) for name, uid, job, began_s, hosts in rows}
-
     def measured(
         self, collectives: Collection[str], shapes: Collection[tuple[int, int]], since_s: float = 0.0
     ) -> Iterator[LatestSamples]:
@@ -207,13 +202,6 @@ class Index:
                 " GROUP BY collective, nodes, ppn ORDER BY collective, nodes, ppn"
             )
         )
-
-    def paces(self) -> Iterator[tuple[Place, str, float]]:
-        """(place, entry, logarithm of the time in seconds) of the default, as jobs found it."""
-        places = self._places
-        rows = self._data.execute("SELECT collective, nodes, ppn, size, entry, log_s FROM pace")
-        for collective, nodes, ppn, size, entry, log_s in rows:
-            yield (collective, nodes, ppn, size), places[entry][0], log_s
 
     def saved(self) -> list[tuple[str, Saved]]:
         """(release, what it saved) of every measured run of an application."""

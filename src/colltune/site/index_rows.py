@@ -9,11 +9,10 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import astuple
 from importlib import resources
-from math import log
 
 import msgspec
 
-from colltune.core.choice import DEFAULT, format_choice
+from colltune.core.choice import format_choice
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.machine.files import read_record
@@ -21,9 +20,9 @@ from colltune.site.entry import Entry
 from colltune.site.packed import pack_numbers
 from colltune.site.pairs import PairedRatio, comparisons_of
 
-VERSION = 7
-# Looks of one comparison, and times of the default in one scenario, that are kept: the newest.
-_LOOKS, _PACES = 40, 12
+VERSION = 8
+# Looks of one comparison that are kept: the newest.
+_LOOKS = 40
 TABLES = resources.files("colltune.site").joinpath("index.sql").read_text(encoding="utf-8")
 LISTED = "name, began_s, uid, job, hosts, nodes, ppn, samples, compared, colltune, command, tuned, confirms"
 # A clock that says less counts from the start of its node: from no date.
@@ -36,7 +35,7 @@ def forget(data: sqlite3.Connection, names: Collection[str]) -> None:
     """Takes out all that these entries said."""
     for name in names:
         data.execute("DELETE FROM unused WHERE name = ?", (name,))
-        for table in ("measured", "compared", "pace", "changed", "saved"):
+        for table in ("measured", "compared", "changed", "saved"):
             data.execute(f"DELETE FROM {table} WHERE entry = (SELECT id FROM entry WHERE name = ?)", (name,))
         data.execute("DELETE FROM entry WHERE name = ?", (name,))
 
@@ -61,6 +60,8 @@ def insert(data: sqlite3.Connection, name: str, entry: Entry) -> None:
 
 
 def _measured(data: sqlite3.Connection, entry: int, sample: Sample, date_s: float) -> None:
+    if sample.status is Status.OK and sample.time_s <= 0.0:
+        raise ValueError("a call took no time")
     place = place_of(sample.scenario)
     values = (date_s, entry, sample.status.value, pack_numbers(sample), sample.detail)
     data.execute(
@@ -69,10 +70,6 @@ def _measured(data: sqlite3.Connection, entry: int, sample: Sample, date_s: floa
         " numbers = excluded.numbers, detail = excluded.detail WHERE excluded.date_s > measured.date_s",
         (*place, format_choice(sample.choice), *values),
     )
-    if sample.choice == DEFAULT and sample.status is Status.OK:
-        row = (*place, entry, date_s, log(sample.time_s))
-        data.execute("INSERT INTO pace VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-        _thin(data, "pace", _AT, place, _PACES)
 
 
 def _compared(data: sqlite3.Connection, entry: int, one: PairedRatio) -> None:

@@ -22,7 +22,6 @@ from colltune.site.entry import Entry, Provenance, Saved
 from colltune.site.identity import Identity
 from colltune.site.index import Listed, job_of, open_index
 from colltune.site.knowledge import STALE_S, confirmed_s, files_of, newest_tuning, tuning_of
-from colltune.site.nodes import slow_nodes
 from colltune.site.release import active, releases
 from colltune.site.store import VARIABLE, Revoked, SiteStore
 from colltune.store.earlier import measurements
@@ -86,17 +85,13 @@ class SavedBy:
 
 @dataclass(frozen=True)
 class SiteMachine:
-    """One identity. ``slow``: a sentence for each node that is slower than the others.
-
-    ``saved``: of each release under which applications were measured, and of users' own tunings.
-    """
+    """One identity. ``saved``: of each release under which applications were measured, and of users' own tunings."""
 
     identity: Identity
     entries: int
     users: int
     newest_s: float
     shapes: Sequence[ShapeCoverage]
-    slow: Sequence[str]
     saved: Sequence[SavedBy] = ()
 
 
@@ -137,9 +132,7 @@ def _machine(store: SiteStore, key: str, names: set[str], now_s: float) -> SiteM
         when_s = None if listed is None else confirmed_s(listed, mine)
         made.append(_shape(shape, mine, _measured_in(known, shape, possible), tuning, when_s, now_s))
     users = len({one.uid for one in entries})
-    return SiteMachine(
-        identity, len(entries), users, entries[0].began_s, made, slow_nodes(index), saved_by_release(index.saved())
-    )
+    return SiteMachine(identity, len(entries), users, entries[0].began_s, made, saved_by_release(index.saved()))
 
 
 def saved_by_release(found: Sequence[tuple[str, Saved]]) -> list[SavedBy]:

@@ -29,7 +29,6 @@ from colltune.session.tuning.merging import Held
 from colltune.site.entry import Entry, Provenance
 from colltune.site.index import Index, job_of
 from colltune.site.knowledge import STALE_S, Knowledge, files_of, job_name, recall
-from colltune.site.nodes import slow_nodes
 from colltune.site.pairs import PairedRatio
 from colltune.site.store import SiteStore
 from colltune.store.earlier import Earlier
@@ -73,18 +72,14 @@ class SiteMemory:
         if place is None:
             return cls(bench, out, note)
         shapes = {(one.nodes, one.ppn) for space in spaces.values() for one in space.scenarios}
-        hosts = bench.topology(None, note).hosts[: bench.nodes]
         try:
             store = SiteStore.opened(place)
             add_pending(store, out, note)
             with without_collections():
                 known, index = recall(store, bench.environment, spaces, shapes, defaults_of(bench, spaces))
-                slow = slow_nodes(index, hosts)
         except InputError as error:
             note(f"warning: the store is not used: {error.what}; `colltune site add {out}` adds this tuning later")
             return cls(bench, out, note)
-        for text in slow:
-            note(text)
         count = index.count
         note(
             f"the store of this site has {count} entries of this machine and MPI" if count else "the store is new here"
