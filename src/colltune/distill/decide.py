@@ -83,11 +83,24 @@ def decide(
         name: _Gains(models[name], space, samples, baseline, math.log(threshold), shared)
         for name, space in spaces.items()
     }
-    a_second = sum(table.most for table in tables.values()) / max(costs.time_s, 1e-9)
+    a_second = _last_second([one for table in tables.values() for one in table.worth_proving(costs.claim_s)], costs)
     return {
         name: table.decided(lambda default_s, gain: a_second * costs.claim_s(default_s, gain))
         for name, table in tables.items()
     }
+
+
+def _last_second(claims: Sequence[tuple[float, float]], costs: ClaimCosts) -> float:
+    """What the last second of the proof brings, if those of ``claims`` that gain most for their time come first.
+
+    Each claim is what it gains, and its seconds. 0 where there is time for all.
+    """
+    left_s = costs.time_s
+    for gain, claim_s in sorted(claims, key=lambda one: one[1] / one[0]):
+        left_s -= claim_s
+        if left_s < 0.0:
+            return gain / claim_s
+    return 0.0
 
 
 class _Gains:
@@ -129,10 +142,11 @@ class _Gains:
                     gains[row, column] = default - log_time
         return gains
 
-    @property
-    def most(self) -> float:
-        """What all gain together if each scenario has its best choice, by their weights."""
-        return float(self._most @ self._weights)
+    def worth_proving(self, claim_s: Callable[[float, float], float]) -> Iterator[tuple[float, float]]:
+        """What the best choice of each scenario gains, by its weight, and the seconds of a claim for it alone."""
+        for default, gain, weight in zip(self._defaults, self._most, self._weights, strict=True):
+            if gain > self._floor:
+                yield float(gain * weight), claim_s(math.exp(default), float(gain))
 
     @property
     def _most(self) -> Floats:
