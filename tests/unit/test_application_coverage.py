@@ -75,7 +75,9 @@ def covered(ratio: float, kind: str, blocks: int, seed: int) -> bool:
 
 
 @pytest.mark.parametrize("blocks", BLOCKS_A_ROUND)
-@pytest.mark.parametrize("ratio", [1.0, 1.05, 1.2, 0.9])
+@pytest.mark.parametrize(
+    "ratio", [1.0, pytest.param(1.05, marks=pytest.mark.slow), 1.2, pytest.param(0.9, marks=pytest.mark.slow)]
+)
 def test_the_interval_holds_the_truth(ratio: float, blocks: int) -> None:
     """96 programs for each effect: 93 of 100 hold it, 95 of 100 with equal choices; each kind by itself nearly so."""
     held = {kind: [covered(ratio, kind, blocks, seed) for seed in range(16)] for kind in KINDS}

@@ -166,7 +166,7 @@ def test_what_is_faster_is_kept_wherever_it_is_with_few_comparisons() -> None:
     assert all(1.03 < d.speedup.low <= d.speedup.estimate <= d.speedup.high for d in found if d.verdict is Verdict.KEPT)
 
 
-@pytest.mark.parametrize("noise", [NOISE, MODES])
+@pytest.mark.parametrize("noise", [pytest.param(NOISE, marks=pytest.mark.slow), MODES])
 def test_what_is_as_fast_as_the_default_is_not_kept(noise: Noise) -> None:
     found, _ = run(lambda _s: 0.0, noise)
     assert not [d for d in found if d.verdict is Verdict.KEPT]
@@ -192,7 +192,7 @@ def test_a_region_that_is_slower_in_one_part_is_kept_in_the_other() -> None:
     assert sum(weight_of(s, 8, 2) for s in kept if gain(s) < -math.log(SLOWER)) <= HARMED_SHARE * total
 
 
-@pytest.mark.parametrize("lost", [0.25, 0.12])
+@pytest.mark.parametrize("lost", [0.25, pytest.param(0.12, marks=pytest.mark.slow)])
 def test_a_scenario_that_differs_from_all_its_neighbours_is_found_where_there_is_time(lost: float) -> None:
     """Such as one where the default, and nothing else, changes its algorithm: nothing around it tells."""
     odd = {GRID[row] for row in range(7, len(GRID), 29)}

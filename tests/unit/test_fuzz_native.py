@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from readers import LIVE, TABLE
+from readers_of_libraries import LIVE, TABLE
 
 from colltune.catalog import Catalogue, load
 from colltune.core.choice import DEFAULT, Choice

@@ -24,7 +24,7 @@ from colltune.session.own_settings import settings_line
 from colltune.session.site.pending import command_text
 from colltune.site.store import INBOX, MARK, SiteStore
 from colltune.store.tuning import Tuning, load_tuning, save_tuning
-from commands import run_to_end
+from commands import colltune, run_to_end
 from lint_trees import complete_file
 
 ROOT = Path(__file__).parents[2]
@@ -86,8 +86,8 @@ def tuning_of(place: Path, rules: RuleSet) -> dict[str, str]:
 
 def run_under(environment: dict[str, str], *words: object) -> list[str]:
     """What `colltune WORDS` writes to standard error."""
-    command = [sys.executable, "-m", "colltune", *map(str, words)]
-    done = run_to_end(command, env=environment, check=True)
+    done = colltune(*map(str, words), environ=environment)
+    assert done.returncode == 0
     return done.stderr.splitlines()
 
 
