@@ -1,4 +1,4 @@
-"""Simulated tuning: the oracle, the metrics on numbers worked out by hand, the accounting of cost, the comparison."""
+"""Simulated tuning: the oracle, metrics worked out by hand, cost, the comparison; faults in tables."""
 
 from collections.abc import Sequence
 from math import log
@@ -14,7 +14,7 @@ from colltune.core.model_answers import Prediction
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.measure.replay import MeasuringCost
-from colltune.store.dataset import _grids_of, load_grids, parse_algorithm
+from colltune.store.dataset import _grids_of, load_grids, parse_algorithm, read_table
 from colltune.store.grid import Grid
 from colltune_study.research.compare import (
     Estimate,
@@ -29,6 +29,7 @@ from colltune_study.research.metrics import Metrics, score, select, slowdowns
 from colltune_study.research.simulate import Pace, Run, Step, simulate
 
 RECORDED = Path(__file__).parents[1] / "recorded"
+HEADER = "collective,algorithm,nodes,ppn,msg_bytes,time_us,is_default"
 A, B = Choice("a"), Choice("b")
 NAN = float("nan")
 
@@ -189,8 +190,7 @@ def test_recorded_tables_become_grids():
 
 
 def write_csv(path: Path, rows: Sequence[str]) -> Path:
-    header = "collective,algorithm,nodes,ppn,msg_bytes,time_us,is_default,run_id"
-    path.write_text("\n".join([header, *rows]) + "\n")
+    path.write_text("\n".join([f"{HEADER},run_id", *rows]) + "\n")
     return path
 
 
@@ -219,11 +219,50 @@ def test_only_algorithms_of_one_run_are_compared(tmp_path):
     np.testing.assert_allclose(found.default_s * 1e6, [15, NAN])
 
 
-def test_a_table_without_a_needed_column_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "is empty"),
+        (HEADER, "no rows"),
+        ("collective,algorithm\nbcast,a\n", "no column nodes, ppn, msg_bytes, time_us"),
+        (HEADER.replace("time_us", "time_ms") + "\nbcast,a,2,1,8,1,\n", "no column time_us, but time_ms"),
+        (f"{HEADER}\nbcast,a,2,1,8,1.5,\nbcast,b,2,1,8,fast,\n", "row 2: time_us is 'fast'"),
+        (f"{HEADER}\nbcast,a,2,1,8,-1,\n", "row 1: time_us is -1"),
+        (f"{HEADER}\nbcast,a,0,1,8,1,\n", "row 1: nodes is 0"),
+        (f"{HEADER}\nbcast,a,2,1.5,8,1,\n", "row 1: ppn is 1.5"),
+        (f"{HEADER}\nbcast,a,2,1,64KiB,1,\n", "row 1: msg_bytes is '64KiB'"),
+        (f"{HEADER}\nbcast,a,2,1,8,1,perhaps\n", "row 1: is_default is 'perhaps'"),
+        (f"{HEADER}\nMPI_Sendrecv,a,2,1,8,1,\n", "unknown collectives: sendrecv"),
+        (f"{HEADER}\nbcast,a,2,1,8,0.000005,\n", "seconds"),
+        (f"{HEADER}\nbcast,a,2,1,1048576,0.1,\nbcast,a,2,1,8,0.1,\n", "milliseconds"),
+        (f"{HEADER}\nbcast,a,2,1,8,,\n", "no row has a time_us"),
+    ],
+)
+def test_a_fault_in_a_table_is_named_with_its_row_and_value(text: str, words: str, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
-    path.write_text("collective,algorithm\nbcast,a\n")
-    with pytest.raises(InputError, match="no column nodes, ppn, msg_bytes, time_us"):
-        load_grids([path])
+    path.write_text(text)
+    with pytest.raises(InputError, match=words) as caught:
+        read_table(path)
+    assert "\n" not in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.csv", "t.csv.gz", "missing.csv"])
+def test_a_file_that_is_something_else_is_refused(name: str, tmp_path: Path) -> None:
+    if not name.startswith("missing"):
+        (tmp_path / name).write_bytes(b"\x89PNG\x0d\x0a\x1a\x0a\x00\xff\xfe" * 9)
+    with pytest.raises(InputError) as caught:
+        read_table(tmp_path / name)
+    assert "\n" not in str(caught.value)
+
+
+def test_names_of_collectives_and_empty_times_are_read_kindly(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f"{HEADER}\nMPI_Bcast,a,2.0,1,8,5,\nbcast,b,2,1,8,,\nBcast,c,2,1,8,6,true\n")
+    read = read_table(path)
+    assert list(read.collective) == ["bcast", "bcast"]
+    assert list(read.is_default) == [False, True]
+    assert list(read.nodes) == [2, 2]
 
 
 def test_parquet_holds_the_same_as_csv(tmp_path):

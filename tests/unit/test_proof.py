@@ -1,12 +1,10 @@
 """The proof and the comparison of the files, on simulated launches whose true times are known."""
 
 import math
-import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,7 +16,7 @@ from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.space import Space, weights_in_job
 from colltune.core.stop import StopRequest
-from colltune.distill.decide import Decided, decide
+from colltune.distill.decide import Decided
 from colltune.emit.mpich.below import shared_by
 from colltune.judge.evidence import FEWEST_LAUNCHES
 from colltune.measure.contract import Effort
@@ -26,7 +24,6 @@ from colltune.prove.compare.default_against_tuned import verify
 from colltune.prove.compare.in_force import FilesComparison
 from colltune.prove.proof import Proof
 from colltune.prove.proposed import judge_one_launch, proven_rules
-from colltune.search.models import MeasuredModel
 from colltune.session.tuning.options import Listener
 from colltune.store.journal import read_journal
 from colltune.store.tuning import CONFIRMATION, Tuning
@@ -41,7 +38,10 @@ Slowdown = Callable[[Mapping[str, RuleSet], Scenario], float]
 
 @dataclass
 class Bench:
-    """A workbench whose launches are simulated: ``times`` of choices, and ``slowed`` by files that are in force."""
+    """A workbench whose launches are simulated: ``times`` of choices, and ``slowed`` by files that are in force.
+
+    Its clock is theirs: no test depends on how fast this machine is.
+    """
 
     times: Times
     slowed: Slowdown = lambda _rules, _scenario: 1.0
@@ -50,8 +50,12 @@ class Bench:
     catalogue: Catalogue = field(default_factory=lambda: load("mpich", "5.0.2"))
     environment: Environment = ENVIRONMENT
     in_force: Mapping[str, RuleSet] = field(default_factory=dict)
-    launches: int = 0
+    sources: list[SimulatedSource] = field(default_factory=list)
     watch: None = None
+
+    @property
+    def launches(self) -> int:
+        return len(self.sources)
 
     def baseline(self, _scenario: Scenario) -> Choice:
         return DEFAULT
@@ -67,11 +71,9 @@ class Bench:
         return self
 
     def now_s(self) -> float:
-        return time.monotonic()
+        return sum(source.now_s for source in self.sources)
 
     def launch(self, seed: int, variables: Mapping[str, str] | None = None) -> SimulatedSource:
-        self.launches += 1
-
         def truth(scenario: Scenario, choice: Choice) -> float | Status:
             made = self.in_force[scenario.collective].evaluate(scenario) if variables else choice
             time_s = self.times(scenario, made)
@@ -79,7 +81,8 @@ class Bench:
                 return time_s
             return time_s * self.slowed(self.in_force, scenario)
 
-        return SimulatedSource(self.environment, truth, seed, self.launches)
+        self.sources.append(SimulatedSource(self.environment, truth, seed, self.launches + 1))
+        return self.sources[-1]
 
     def emit(self, rule_sets: Mapping[str, RuleSet]) -> Tuning:
         self.in_force = dict(rule_sets)
@@ -129,7 +132,7 @@ def keep_what_pays(
         seed=1,
         launch_s=1.0,
         time_s=time_s,
-        deadline_s=time.monotonic() + left_s,
+        deadline_s=bench.now_s() + left_s,
         grace_s=grace_s,
     )
     found = in_force.keep_what_pays(list(results))
@@ -234,7 +237,7 @@ def prove(bench: Bench, out: Path, candidates: Mapping[Scenario, Choice], left_s
         out=out,
         seed=1,
         threshold=1.03,
-        deadline_s=time.monotonic() + left_s,
+        deadline_s=bench.now_s() + left_s,
         grace_s=math.inf,
         launch_s=0.01,
         samples=samples,
@@ -339,80 +342,6 @@ def test_no_candidates_need_no_proof(tmp_path: Path) -> None:
     bench = Bench(usual)
     assert not prove(bench, tmp_path, {MINE: FAST}).judge(decided(bench, {}), rules_of, bench.emit).decisions
     assert bench.launches == 0
-
-
-def decide_one(
-    times: Mapping[tuple[Scenario, Choice], float], space: Space, samples: Sequence[Sample], *more: Any
-) -> Decided:
-    name = space.collective
-    return decide({name: MeasuredModel(times)}, {name: space}, samples, *more)[name]
-
-
-@pytest.mark.parametrize("advantage", [1.2, 0.5])
-def test_choices_that_meet_below_a_composition_are_settled_by_what_gains_most(advantage: float) -> None:
-    """4 x 2 and 4 x 4 have the same leaders, which cannot run two algorithms at one size."""
-    two, three, flat = parse_choice("alpha+tree(k=2)"), parse_choice("alpha+tree(k=3)"), FAST
-    times = {
-        (MINE, DEFAULT): 8.0, (MINE, two): 4.0, (MINE, three): 6.0, (MINE, flat): 7.0,
-        (BESIDE, DEFAULT): 8.0, (BESIDE, two): 9.0, (BESIDE, three): 4.0 / advantage, (BESIDE, flat): 7.0,
-    }  # fmt: skip
-    samples = [Sample(s, choice, Status.OK, (time_s,)) for (s, choice), time_s in times.items()]
-    space = Space("bcast", (MINE, BESIDE), lambda _scenario: (DEFAULT, two, three, flat))
-    bench = Bench(usual)
-    settled = decide_one(times, space, samples, bench.baseline, 1.03, bench.shared).choices
-    expected = {MINE: three, BESIDE: three} if advantage > 1.0 else {MINE: two, BESIDE: flat}
-    assert settled == expected
-    free = decide_one(times, space, samples, bench.baseline, 1.03).choices
-    assert free == {MINE: two, BESIDE: three if advantage > 1.0 else flat}
-
-
-@pytest.mark.parametrize(
-    ("on_four", "on_six", "between"),
-    [
-        # Time of RING and TREE on 4 and on 6 nodes, where the default takes 8: on 5 what gains more at both.
-        ((4.0, 6.0), (7.0, 4.0), TREE),
-        ((2.0, 6.0), (5.0, 4.0), RING),
-        ((4.0, 6.0), (4.0, 6.0), RING),
-        ((8.0, 8.0), (4.0, 6.0), RING),
-        ((9.0, 8.0), (7.5, 8.0), DEFAULT),
-        ((8.0, 8.0), (8.0, 8.0), DEFAULT),
-    ],
-)
-def test_a_count_of_nodes_between_two_takes_what_gains_more_at_both(
-    on_four: tuple[float, float], on_six: tuple[float, float], between: Choice
-) -> None:
-    ends = [Scenario("bcast", nodes, 1, 64) for nodes in (4, 6)]
-    times = {
-        (end, choice): time_s
-        for end, (ring, tree) in zip(ends, (on_four, on_six), strict=True)
-        for choice, time_s in ((DEFAULT, 8.0), (RING, ring), (TREE, tree))
-    }
-    samples = [Sample(s, choice, Status.OK, (time_s,)) for (s, choice), time_s in times.items()]
-    five = Scenario("bcast", 5, 1, 64)
-
-    def decided_of(*legal_on_five: Choice) -> Decided:
-        space = Space("bcast", tuple(ends), lambda s: legal_on_five if s == five else (DEFAULT, RING, TREE))
-        return decide_one(times, space, samples, lambda _scenario: DEFAULT, 1.03)
-
-    found = decided_of(DEFAULT, RING, TREE)
-    assert found.choices[five] == between
-    expected = [math.log(times[end, DEFAULT] / times[end, between]) for end in ends]
-    assert found.gains[five] == pytest.approx(sum(expected) / 2.0)
-    assert found.default_s[five] == pytest.approx(8.0)
-    assert decided_of(DEFAULT).choices[five] == DEFAULT
-
-
-@pytest.mark.parametrize(
-    ("default_kept_s", "ring_kept_s", "best"), [(4.0, 3.0, RING), (2.5, 3.0, TREE), (4.0, None, RING)]
-)
-def test_a_choice_that_loses_where_the_heap_keeps_memory_gives_way_to_the_next(
-    default_kept_s: float, ring_kept_s: float | None, best: Choice
-) -> None:
-    times = {(MINE, DEFAULT): 8.0, (MINE, RING): 3.0, (MINE, TREE): 5.0}
-    kept_s = {DEFAULT: default_kept_s, RING: ring_kept_s, TREE: 2.0}
-    samples = [Sample(s, one, Status.OK, (time_s,), kept_s=kept_s[one]) for (s, one), time_s in times.items()]
-    space = Space("bcast", (MINE,), lambda _scenario: (DEFAULT, RING, TREE))
-    assert decide_one(times, space, samples, lambda _scenario: DEFAULT, 1.03).choices[MINE] == best
 
 
 def test_a_rule_of_the_test_is_what_is_in_force() -> None:
