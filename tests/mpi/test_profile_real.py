@@ -167,9 +167,6 @@ def test_how_calls_were_made_is_noted(kit: Kit, tmp_path: Path) -> None:
         for name, form in (("alltoallv", "nonblocking"), ("neighbor_alltoallv", "blocking"))
     ]
     assert [one.blocks.sparsity for one in others if one.blocks is not None] == [pytest.approx(0.5), 0.0]
-    # Every call of the world and of the halves, made anew with the same members, found its like on the other ranks.
-    assert all(one.samples == one.rank_calls for one in profile.calls if one.form == "blocking")
-    assert all(one.waiting_s is not None and one.waiting_s <= one.time_s for one in profile.calls if one.samples)
 
 
 def test_calls_whose_data_have_gaps_are_counted(kit: Kit, tmp_path: Path) -> None:
@@ -271,9 +268,8 @@ def test_the_command_writes_shows_and_draws(mpi: Installation, tmp_path: Path) -
     colltune("profile", "--out", "app.json", "--", kit.mpiexec, "-n", "4", program)
     assert load_profile(tmp_path / "app.json").ranks == 4
     assert not part_files(tmp_path / "app.json")
-    shown = colltune("profile", "show", "app.json", "--plot", "app.svg")
+    shown = colltune("profile", "show", "app.json")
     assert "alltoallv" in shown
-    assert "<svg" in (tmp_path / "app.svg").read_text()
 
 
 def test_the_exit_code_is_the_programs(mpi: Installation, tmp_path: Path) -> None:

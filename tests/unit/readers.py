@@ -105,7 +105,7 @@ job ranks_seen=all ranks=4 nodes=2 elapsed_ns=2000000000 threads_multiple=0 cloc
 lost_stamps=0
 communicators size=4 remote_size=0 nodes=2 ppn=2 even=1 count=4
 call size=4 remote_size=0 nodes=2 ppn=2 even=1 function=bcast form=blocking op=none bin=11 calls=4 bytes=4096 \
-time_ns=99 size_sum=4096 size_least=1024 size_most=1024 waiting_ns=100 sampled_ns=400 sampled=4 samples=4
+time_ns=99 size_sum=4096 size_least=1024 size_most=1024
 end
 """
 file_reader("profile_parts", "profile.parts", of_lines, texts(PART), lambda path: read_parts([path]))
@@ -119,7 +119,7 @@ def _profile() -> list[bytes]:
 
 def _read_profile(path: Path) -> None:
     for calls in load_profile(path).calls:
-        _ = (calls.calls, calls.own_time_s, calls.scenarios(), calls.blocks and calls.blocks.spread)
+        _ = (calls.calls, calls.scenarios(), calls.blocks and calls.blocks.spread)
 
 
 PRINTED = RECORDED / "benchmarks"

@@ -77,14 +77,6 @@ def test_a_job_that_grants_fewer_ranks_per_node_says_what_to_ask_for() -> None:
     assert machine_like(profile(calls("bcast", 2, 4), nodes=2), MachineOptions(ppn=4), "", job).nodes == 2
 
 
-def test_the_ranks_of_the_audit_come_as_late_as_those_of_the_application() -> None:
-    """Ranks that waited 2 ms in each of 4,000 calls came up to 4 ms apart; of the other call nothing is known."""
-    sampled = replace(calls("bcast", 1, 4), waiting_s=8.0, samples=40)
-    app = profile(sampled, calls("allreduce", 1, 4))
-    options = for_application(TuneOptions([]), app, 7200.0, load("mpich", "5.0.2"), (1, 4))
-    assert options.skew_s == {Scenario("bcast", 1, 4, 1024): pytest.approx(4e-3)}
-
-
 def test_calls_that_the_job_cannot_form_are_told() -> None:
     catalogue, said = load("mpich", "5.0.2"), list[str]()
     app = profile(calls("bcast", 1, 4), calls("bcast", 1, 2), calls("allreduce", 1, 4))

@@ -116,7 +116,6 @@ def test_a_wide_terminal_shows_a_table_with_its_bars_and_a_narrow_one_drops_thes
     wide, narrow = rendered(calls(), 200), rendered(calls(), 60)
     assert "█" in wide
     assert "█" not in narrow
-    assert "waiting 8%" in " ".join(narrow.split())
 
 
 def test_the_map_of_a_job_of_many_shapes_goes_on_in_further_tables() -> None:

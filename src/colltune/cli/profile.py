@@ -19,7 +19,6 @@ def profile(
     mpiexec: Annotated[
         str | None, typer.Option(help="mpiexec of the application's MPI, where the command does not start with it.")
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="With `show`: draw where the time goes, as .svg or .png.")] = None,
 ) -> None:
     """Run an MPI program and note its collective calls: colltune profile --out app.json -- mpiexec -n 4 ./app.
 
@@ -28,7 +27,7 @@ def profile(
     """
     command = list(context.args)
     if command[:1] == ["show"]:
-        show_profile(*_shown(command[1:], plot))
+        show_profile(command[1:])
         return
     command = command[1:] if command[:1] == ["--"] else command
     if not command:
@@ -53,27 +52,12 @@ def _run_profiled(command: Sequence[str], out: Path, mpiexec: str | None) -> int
     return done.exit_code
 
 
-def show_profile(path: Path, plot: Path | None) -> None:
-    """Prints a profile that was taken earlier."""
+def show_profile(arguments: Sequence[str]) -> None:
+    """Prints a profile that was taken earlier: what follows `show` names it."""
     from colltune.cli.profile_show import print_profile
     from colltune.profile.profile_files import load_profile
 
-    found = load_profile(path)
-    print_profile(found, path, brief=False)
-    if plot is not None:
-        from colltune.report.profile_chart import draw_profile
-
-        draw_profile([(f"{one.collective} {one.communicator}", one.own_time_s, one.waiting_s or 0.0)
-                      for one in found.by_time()], found.core_s, plot)  # fmt: skip
-
-
-def _shown(arguments: Sequence[str], plot: Path | None) -> tuple[Path, Path | None]:
-    """What follows `show`: the file, and --plot on either side of it."""
-    rest = list(arguments)
-    if "--plot" in rest:
-        at = rest.index("--plot")
-        plot = Path(rest[at + 1]) if at + 1 < len(rest) else None
-        del rest[at : at + 2]
-    if len(rest) != 1:
-        raise InputError("one profile is shown at a time", "Write: colltune profile show app.json --plot app.svg")
-    return Path(rest[0]), plot
+    if len(arguments) != 1:
+        raise InputError("one profile is shown at a time", "Write: colltune profile show app.json")
+    path = Path(arguments[0])
+    print_profile(load_profile(path), path, brief=False)

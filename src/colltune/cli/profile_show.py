@@ -25,7 +25,7 @@ _OPERATIONS = {
 
 
 def print_profile(profile: Profile, path: Path, *, brief: bool) -> None:
-    """The calls by time with a bar each (own time full, waiting light), and whether tuning can pay."""
+    """The calls by time with a bar each, and whether tuning can pay."""
     console = make_console()
     ended = f", ended by {profile.ended}" if profile.ended else ""
     console.print(
@@ -58,7 +58,7 @@ def print_profile(profile: Profile, path: Path, *, brief: bool) -> None:
     benefit = benefit_of(profile)
     console.print(benefit.text())
     if not brief:
-        console.print(_notes(profile, benefit.waiting))
+        console.print("Of non-blocking and persistent calls the time is that of the call, not of its completion.")
     if benefit.tunable >= 0.01:
         place = launcher_place(profile.command)
         mpiexec = mpiexec_option(None if place is None else shutil.which(profile.command[place]))
@@ -79,13 +79,10 @@ def print_profile(profile: Profile, path: Path, *, brief: bool) -> None:
 
 
 def _table(profile: Profile, rows: Sequence[Calls]) -> TextTable:
-    headers = "collective", "nodes x ppn>", "size>", "calls>", "bytes/rank>", "mean>", "share>", "waiting>", "?"
+    headers = "collective", "nodes x ppn>", "size>", "calls>", "bytes/rank>", "mean>", "share>", "?"
     table = TextTable(headers)
     longest = max(one.time_s for one in rows) or 1.0
     for one in rows:
-        waiting = "-" if one.waiting_s is None else f"{one.waiting_s / max(one.time_s, 1e-12):.0%}"
-        own = round(_BAR * one.own_time_s / longest)
-        late = round(_BAR * one.time_s / longest) - own
         table.add_row(
             _name(one),
             str(one.communicator),
@@ -94,8 +91,7 @@ def _table(profile: Profile, rows: Sequence[Calls]) -> TextTable:
             f"{one.own_bytes / max(profile.reporting, 1):,.0f}" if one.rank_calls else "-",
             format_duration(one.time_s / one.rank_calls) if one.rank_calls else "-",
             f"{one.time_s / max(profile.core_s, 1e-12):.1%}",
-            waiting,
-            "█" * own + "░" * late,
+            "█" * round(_BAR * one.time_s / longest),
         )
     return table
 
@@ -115,15 +111,3 @@ def _name(one: Calls) -> str:
 def _size(one: Calls) -> str:
     least, most = one.size_least, one.size_most
     return f"{least} B" if least == most else f"{least} to {most} B"
-
-
-def _notes(profile: Profile, waiting: float) -> str:
-    samples = sum(one.samples for one in profile.calls)
-    if not samples:
-        return "Waiting was not sampled."
-    lost = f" {profile.lost_samples} later arrivals found no room in the record." if profile.lost_samples else ""
-    return (
-        f"Waiting ({waiting:.1%} of the time) is estimated from {samples} arrivals, compared on clocks that agree to "
-        f"{format_duration(profile.clock_error_s) if profile.clock_error_s else 'the nanosecond (one node)'}. "
-        f"Of non-blocking and persistent calls the time is that of the call, not of its completion.{lost}"
-    )

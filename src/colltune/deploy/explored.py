@@ -37,7 +37,7 @@ _MARK = Choice("inside")  # of no library: where a region is
 class CallKind:
     """Calls of one collective and one class of sizes (a power of two) on communicators of one shape.
 
-    ``size``: in bytes as rules of ``basis`` compare them. ``share``: of the program's time, waiting not counted.
+    ``size``: in bytes as rules of ``basis`` compare them. ``share``: of the program's time.
     ``choices``: what may be tried, in this order.
     """
 

@@ -78,11 +78,10 @@ class Calls:
     """Calls of one collective, of sizes in one bin (from a power of two to below the next).
 
     Sizes follow ``Scenario``: one block per peer, or the whole vector. Sums over all ranks: ``rank_calls``,
-    ``own_bytes`` (what each rank brings to a call), ``time_s``. ``waiting_s`` is the estimated part of ``time_s``
-    that was spent waiting for the last rank to arrive, from ``samples`` calls (of one rank each); None where nothing
-    was sampled. ``faults``: page faults in a call on a rank, the mean over a sample; first touches are left out.
-    ``gaps``: the calls of MPI_Alltoallv and MPI_Alltoallw whose data have gaps. ``members``: of how many ranks of the
-    communicator these are, where not all left a profile (the mean); 0 for all.
+    ``own_bytes`` (what each rank brings to a call), ``time_s``. ``faults``: page faults in a call on a rank, the mean
+    over a sample; first touches are left out. ``gaps``: the calls of MPI_Alltoallv and MPI_Alltoallw whose data have
+    gaps. ``members``: of how many ranks of the communicator these are, where not all left a profile (the mean); 0 for
+    all.
     """
 
     communicator: Communicator
@@ -95,8 +94,6 @@ class Calls:
     size_least: int
     size_mean: float
     size_most: int
-    waiting_s: float | None = None
-    samples: int = 0
     inits: int = 0
     in_place: int = 0
     gaps: int = 0
@@ -110,11 +107,6 @@ class Calls:
     def calls(self) -> float:
         """Calls of the communicator as a whole; a fraction where ranks fall into different bins."""
         return self.rank_calls / (self.members or self.communicator.noting)
-
-    @property
-    def own_time_s(self) -> float:
-        """Time that a better algorithm could shorten: not that of waiting. Over all ranks."""
-        return max(self.time_s - (self.waiting_s or 0.0), 0.0)
 
     def scenarios(self) -> tuple[Scenario, ...]:
         """What stands for these calls in a measurement: their size, or the ends of a range of sizes.
@@ -151,8 +143,6 @@ class Profile:
     reporting: int
     ended: str = ""
     lost_calls: int = 0
-    lost_samples: int = 0
-    clock_error_s: float = 0.0
     threads_multiple: bool = False
     command: tuple[str, ...] = ()
     mpi: str = ""
@@ -185,7 +175,7 @@ class Profile:
 
 
 def stakes(profile: Profile) -> dict[Scenario, float]:
-    """Share of the run's time that each scenario's own work takes (waiting not counted), for what can be tuned.
+    """Share of the run's time that each scenario takes, for what can be tuned.
 
     Short calls that the run makes fewer than ten times are left out. Not known how often is often enough.
     """
@@ -195,25 +185,11 @@ def stakes(profile: Profile) -> dict[Scenario, float]:
     calls: dict[Scenario, float] = {}
     for one, scenarios in profile.tunable():
         for scenario in scenarios:
-            share = one.own_time_s / profile.core_s / len(scenarios)
+            share = one.time_s / profile.core_s / len(scenarios)
             found[scenario] = found.get(scenario, 0.0) + share
             calls[scenario] = calls.get(scenario, 0.0) + (one.calls or _FEW_CALLS)
     often = (one for one in found if calls[one] >= _FEW_CALLS or one.size_bytes >= _SHORT_BYTES)
     return {scenario: found[scenario] for scenario in often}
-
-
-def arrival_skew(profile: Profile) -> dict[Scenario, float]:
-    """How far apart the ranks come to each call that can be tuned, in seconds, where the profile sampled it.
-
-    Ranks that come evenly over this time wait half of it for the last one, on average.
-    """
-    waited: dict[Scenario, float] = {}
-    calls: dict[Scenario, int] = {}
-    for one, scenarios in profile.tunable():
-        for scenario in scenarios if one.waiting_s is not None and one.rank_calls else ():
-            waited[scenario] = waited.get(scenario, 0.0) + (one.waiting_s or 0.0)
-            calls[scenario] = calls.get(scenario, 0) + one.rank_calls
-    return {scenario: 2.0 * waited_s / calls[scenario] for scenario, waited_s in waited.items()}
 
 
 def side_by_side(profile: Profile, ppn: int) -> dict[tuple[int, int], int]:

@@ -186,7 +186,7 @@ def _calls(chain: _Chain, near: Calls) -> Calls:
     longer = chain.sizes[1] / max(near.size_most, 1)
     return replace(
         near, communicator=where, rank_calls=round(made * where.size), time_s=near.time_s * more,
-        waiting_s=None if near.waiting_s is None else near.waiting_s * more, blocks=None, gaps=round(near.gaps * more),
+        blocks=None, gaps=round(near.gaps * more),
         own_bytes=round(near.own_bytes * more * longer), size_mean=near.size_mean * longer,
         size_least=round(chain.sizes[0]), size_most=round(chain.sizes[1]),
     )  # fmt: skip

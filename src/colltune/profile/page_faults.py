@@ -28,7 +28,7 @@ def page_faults_text(profile: Profile) -> str:
     found = faulting(profile)
     if not found:
         return ""
-    share = sum(one.own_time_s for one in found) / max(profile.core_s, 1e-12)
+    share = sum(one.time_s for one in found) / max(profile.core_s, 1e-12)
     return (
         f"Page faults: {_listed(found)}. These calls take {share:.1%} of the time. A heap that keeps memory may remove"
         f" them: {setting_text()}. `colltune tune --profile ... --check` compares whole runs with it and without, and"

@@ -75,8 +75,6 @@ def _joined(
         reporting=reporting,
         ended="; ".join(sorted({part.ended for part in parts if part.ended})) or unseen,
         lost_calls=sum(int(part.job["lost_calls"]) for part in parts),
-        lost_samples=sum(int(part.job["lost_stamps"]) for part in parts),
-        clock_error_s=max(int(part.job["clock_error_ns"]) for part in parts) * 1e-9,
         threads_multiple=parts[0].job["threads_multiple"] == "1",
     )
 
@@ -140,8 +138,6 @@ def _calls(key: _Key, row: defaultdict[str, int], members: float) -> Calls:
         row["blocks"], row["empty_blocks"], row["block_bytes"], row["self_bytes"], row["largest_bytes"],
         row["square_bytes"],
     )  # fmt: skip
-    waiting = row["waiting_ns"] / row["sampled"] * row["calls"] * 1e-9 if row["sampled"] else None
-    time_s = row["time_ns"] * 1e-9
     return Calls(
         communicator=communicator,
         collective=function,
@@ -149,12 +145,10 @@ def _calls(key: _Key, row: defaultdict[str, int], members: float) -> Calls:
         op=op,
         rank_calls=row["calls"],
         own_bytes=row["bytes"],
-        time_s=time_s,
+        time_s=row["time_ns"] * 1e-9,
         size_least=row["size_least"],
         size_mean=row["size_sum"] / row["calls"] if row["calls"] else 0.0,
         size_most=row["size_most"],
-        waiting_s=None if waiting is None else min(waiting, time_s),
-        samples=row["samples"],
         inits=row["inits"],
         in_place=row["in_place"],
         gaps=row["gaps"],

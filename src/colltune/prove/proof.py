@@ -103,8 +103,7 @@ class Proof:
     What outlasts a stage by ``grace_s`` is cut off. ``samples``: what the campaign measured, with ``effort``.
     ``launch_s``: what a launch takes. ``grid``: every scenario that was looked at. ``listener`` hears of what goes on;
     ``stop`` cuts it off. ``weight``: of a gain. ``before``: what need not be proven again. ``applications``: what runs
-    of the application say, which is evidence too. ``skew_s``: how far apart ranks of the application come to a call;
-    where that is not known, it is taken to be as long as the call by default.
+    of the application say, which is evidence too.
     """
 
     bench: Bench
@@ -122,7 +121,6 @@ class Proof:
     weight: Weight
     before: Before = field(default_factory=Before)
     applications: Sequence[Standing] = ()
-    skew_s: Mapping[Scenario, float] = field(default_factory=dict)
 
     def judge(self, decided: Mapping[str, Decided], rules_of: Rules, emit: Emit) -> Judged:
         """The verdicts on what departs from the default, and what it would have taken to reach one on all of it."""
@@ -217,7 +215,7 @@ class Proof:
                 baseline=self.bench.baseline,
                 cost_s=costs_s.__getitem__,
                 repetitions=lambda scenario: _repetitions(decided.default_s[scenario]),
-                skew_s=lambda scenario: self.skew_s.get(scenario, decided.default_s[scenario]),
+                skew_s=decided.default_s.__getitem__,
                 default_s=lambda scenario: measured_s.get((scenario, self.bench.baseline(scenario)), math.inf),
                 total_weight=sum(weights.values()),
                 threshold=self.threshold,

@@ -88,7 +88,7 @@ def why_none_is_tried(profile: Profile, catalogue: Catalogue, kinds: Sequence[Ca
     calls = [one for one, _ in profile.tunable() if catalogue.collective(one.collective).nothing_to_tune is None]
     few = [one for one in calls if one.communicator.even and one.calls < _FEWEST_CALLS]
     share, of_few, of_uneven = (
-        sum(one.own_time_s for one in some) / max(profile.core_s, 1e-12)
+        sum(one.time_s for one in some) / max(profile.core_s, 1e-12)
         for some in (calls, few, [one for one in calls if not one.communicator.even])
     )
     text = f"calls that can be tuned take {share:.1%} of its time"
@@ -123,8 +123,8 @@ def _bench_of(profile: Profile) -> Workbench:
 
 
 def costly(profile: Profile, bench: Workbench) -> list[_Found]:
-    """Collective, nodes, ranks per node and class of sizes of the calls that cost most, with their share of the time
-    (waiting not counted), and the scenarios that stand for them; the most costly first."""
+    """Collective, nodes, ranks per node and class of sizes of the calls that cost most, with their share of the time,
+    and the scenarios that stand for them; the most costly first."""
     shares: defaultdict[tuple[str, int, int, int], float] = defaultdict(float)
     stand: defaultdict[tuple[str, int, int, int], set[Scenario]] = defaultdict(set)
     for one, scenarios in profile.tunable():
@@ -138,7 +138,7 @@ def costly(profile: Profile, bench: Workbench) -> list[_Found]:
         for scenario in scenarios:
             size_class = scenario.basis_bytes(basis).bit_length()
             key = (scenario.collective, scenario.nodes, scenario.ppn, size_class)
-            shares[key] += one.own_time_s / max(profile.core_s, 1e-12) / len(scenarios)
+            shares[key] += one.time_s / max(profile.core_s, 1e-12) / len(scenarios)
             stand[key].add(scenario)
     ordered = sorted(shares, key=lambda key: -shares[key])[:_MOST_KINDS]
     return [(key, shares[key], sorted(stand[key])) for key in ordered if shares[key] >= _LEAST_SHARE]

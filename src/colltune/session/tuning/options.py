@@ -29,7 +29,6 @@ from colltune.session.arguments import (
 if TYPE_CHECKING:
     from colltune.bench.contract import Bench
     from colltune.bench.workbench import MachineOptions
-    from colltune.core.scenario import Scenario
     from colltune.learn.stakes import Stakes
     from colltune.predict.priors import PriorSources
     from colltune.profile.application_profile import Profile
@@ -46,7 +45,6 @@ class TuneOptions:
     algorithm per shape, whose order of operations depends on neither message size nor timing. ``weights``: of gains, in
     a job of so many nodes and ranks per node. With ``stakes``, which are weights by themselves, only
     their scenarios are measured, as far as the job can form them, and the bounds of sizes do not matter.
-    ``skew_s``: how far apart the ranks of the application come to a call, in seconds, where that is known.
     ``topology`` says which parts of the job may measure at once: a file, the name of a scheme, or serial; None is what
     Slurm says, or serial. With ``application`` it is tuned for what that calls in the ``runtime_s`` to come, and
     ``check`` runs it at the end; ``allowed_s`` is the user's budget, where it is expected to save less than that.
@@ -66,7 +64,6 @@ class TuneOptions:
     effort: Effort = field(default_factory=Effort)
     weights: Callable[[int, int], Weight] = weights_in_job
     stakes: Stakes | None = None
-    skew_s: Mapping[Scenario, float] = field(default_factory=dict)
     topology: str | None = None
     prior: PriorSources | None = None
     application: tuple[Profile, ...] = ()

@@ -15,7 +15,7 @@ from colltune.core.units import format_duration
 from colltune.learn.stakes import Stakes
 from colltune.mpi.installation import Installation, Library
 from colltune.mpi.job import Job, Scheduler
-from colltune.profile.application_profile import Profile, arrival_skew, stakes
+from colltune.profile.application_profile import Profile, stakes
 from colltune.prove.compare.whole_runs import Checked
 from colltune.session.tuning.options import TuneOptions, TuneResult
 from colltune.store.tuning import Tuning
@@ -154,8 +154,8 @@ def for_application(
             f"It does in {', '.join(called)}",
         )
     at_stake = replace(at_stake, share={one: part for one, part in at_stake.share.items() if one.collective in wanted})
-    worth_s, skew_s = at_stake.budget_s(), arrival_skew(profile)
-    made = replace(options, collectives=wanted, runtime_s=runtime_s, stakes=at_stake, skew_s=skew_s)
+    worth_s = at_stake.budget_s()
+    made = replace(options, collectives=wanted, runtime_s=runtime_s, stakes=at_stake)
     if worth_s >= options.budget_s:
         return made
     note(
@@ -215,5 +215,5 @@ def _call_s(profile: Profile) -> dict[Scenario, float]:
     found: dict[Scenario, float] = {}
     for one, scenarios in profile.tunable():
         for scenario in scenarios:
-            found[scenario] = max(found.get(scenario, 0.0), one.own_time_s / max(one.rank_calls, 1))
+            found[scenario] = max(found.get(scenario, 0.0), one.time_s / max(one.rank_calls, 1))
     return found

@@ -225,7 +225,6 @@ def _proof(
         listener=listener,
         stop=stop,
         weight=next(iter(decisions.spaces.values())).weight,
-        skew_s=options.skew_s,
     )
 
 
