@@ -30,6 +30,7 @@ class Guest:
     program: str
     variables: dict[str, str]
     profile: Path
+    mpiexec: Path | None = None  # in place of the installation's
 
     @property
     def openmpi(self) -> bool:
@@ -52,7 +53,7 @@ class Guest:
         more = ["--oversubscribe", "--bind-to", "none"] if self.openmpi else []
         more += [w for k, v in told.items() for w in (("-x", f"{k}={v}") if self.openmpi else ("-genv", k, v))]
         environment = {**os.environ, **ON_EITHER, "OMPI_MCA_mpi_yield_when_idle": "1"}
-        command = [str(self.bench.installation.mpiexec), *more, *arguments]
+        command = [str(self.mpiexec or self.bench.installation.mpiexec), *more, *arguments]
         return run_to_end(command, env=environment, timeout=wait_s)
 
     def ends_well(self, arguments: Sequence[str], told: dict[str, str], ranks: int) -> str:

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from guests import Guest, guest_in
 from live_jobs import NATIVE, live, program, sanitized, shared_with_mpi
 from test_live_selector import prefer
 
-_SOURCES = ("guest_comms.c", "guest_kinds.c", "guest_process.c")
+SOURCES = ("guest_comms.c", "guest_kinds.c", "guest_process.c")
 MODES = {
     "profile": "PROFILE",
     "live": "SELECT",
@@ -36,12 +37,13 @@ _ENDS = (
 class Programs:
     """The programs of one MPI, with rules for the calls of every collective that has any."""
 
-    def __init__(self, guest: Guest, directory: Path) -> None:
+    def __init__(self, guest: Guest, directory: Path, sources: Sequence[str] = SOURCES) -> None:
         self.guest = guest
         self.ranks = 3 if guest.openmpi else 2  # waiting ranks of MPICH keep the cores from each other
         self.kit = live(guest.bench.installation, directory)
-        self.paths = {source: program(self.kit, source) for source in _SOURCES}
-        self.paths["PLUG_IN"] = str(shared_with_mpi(self.kit, _SOURCES[-1]))
+        self.paths = {source: program(self.kit, source) for source in sources}
+        if SOURCES[-1] in sources:
+            self.paths["PLUG_IN"] = str(shared_with_mpi(self.kit, SOURCES[-1]))
         rules = Path(guest.variables["COLLTUNE_SELECT"])
         rules.write_bytes(self.kit.emit(*prefer(self.kit, 1)))
         none = directory / "none.rules"
@@ -55,7 +57,7 @@ class Programs:
             "COLLTUNE_COUNT_RULES": str(rules),
         }
         self._none = str(none)
-        self._without: dict[tuple[str, ...], tuple[int, list[str], list[str]]] = {}
+        self.runs: dict[tuple[str, ...], tuple[int, list[str], list[str]]] = {}
 
     def told(self, mode: str, library: Path | None = None) -> dict[str, str]:
         names = [f"COLLTUNE_{name}" for name in MODES[mode].split()]
@@ -71,9 +73,9 @@ class Programs:
         return done.returncode, sorted(lines.splitlines()), sorted(said.splitlines())
 
     def without(self, *command: str) -> tuple[int, list[str], list[str]]:
-        if command not in self._without:
-            self._without[command] = self.outcome({}, *command)
-        return self._without[command]
+        if command not in self.runs:
+            self.runs[command] = self.outcome({}, *command)
+        return self.runs[command]
 
 
 @pytest.fixture(scope="module", params=["mpi", "openmpi"])
@@ -82,7 +84,7 @@ def programs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return Programs(guest_in(request.getfixturevalue(request.param), directory, "guest_worlds.c"), directory)
 
 
-@pytest.mark.parametrize("source", _SOURCES)
+@pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("mode", MODES)
 def test_a_program_ends_as_without_the_library(programs: Programs, mode: str, source: str) -> None:
     code, lines, said = programs.without(source, "all")
@@ -114,7 +116,7 @@ def test_a_program_in_python_ends_as_without_the_library(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("source", _SOURCES)
+@pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("mode", ["all", "explore", "prove"])
 def test_the_library_is_clean_under_sanitizers(
     programs: Programs, mode: str, source: str, monkeypatch: pytest.MonkeyPatch
