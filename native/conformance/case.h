@@ -17,24 +17,24 @@ enum ct_root { CT_ROOT_FIRST, CT_ROOT_MIDDLE, CT_ROOT_LAST, CT_ROOT_COUNT };
 struct ct_case;
 struct ct_flight;
 
-/* What a collective takes; `run` makes the call, and compares. A non-blocking one has `open`, which makes the buffers of
- * one call, and `start`, which returns MPI's error code, in its place. */
+enum ct_call {
+    CT_CALL_ALLGATHER, CT_CALL_ALLGATHERV, CT_CALL_ALLREDUCE, CT_CALL_ALLTOALL, CT_CALL_ALLTOALLV, CT_CALL_BCAST,
+    CT_CALL_EXSCAN, CT_CALL_GATHER, CT_CALL_REDUCE, CT_CALL_REDUCE_SCATTER, CT_CALL_REDUCE_SCATTER_BLOCK, CT_CALL_SCAN,
+    CT_CALL_SCATTER
+};
+enum ct_scan { CT_SCAN_NOT, CT_SCAN_OWN, CT_SCAN_OTHERS }; /* whether a rank's own value is in its result */
+
+/* What a collective takes; `run` makes the call, and compares; `open` makes the buffers of one call. */
 struct ct_collective {
     const char *name;
-    bool has_root, reduces, has_shapes, has_in_place, has_data;
-    bool is_within;      /* not defined between groups */
+    enum ct_call call;
+    bool has_root, reduces, has_shapes, has_in_place, has_data, is_nonblocking;
+    bool is_personal;    /* each rank gets other data */
+    enum ct_scan scans;  /* then it is not defined between groups */
     bool count_is_block; /* the count is one block per rank, not the whole vector */
     bool size_is_block;  /* and so is the size that people and benchmarks name for it */
     void (*run)(const struct ct_case *c, struct ct_verdict *verdict);
     void (*open)(const struct ct_case *c, unsigned salt, struct ct_flight *flight);
-    int (*start)(const struct ct_case *c, struct ct_flight *flight, MPI_Request *request);
-};
-
-/* The buffers of one call; one that a call does not have has no memory. `sent`, `got`: elements of `from` and `to`. */
-struct ct_flight {
-    struct ct_buffer send, recv;
-    int sent, got;
-    MPI_Datatype from, to;
 };
 
 /* count: elements of a block or of the whole vector, as the collective takes it. root_side: the side of an

@@ -110,7 +110,7 @@ bool ct_options_parse(int argc, char **argv, struct ct_options *options)
 {
     *options = (struct ct_options){.case_limit_s = 60, .thread_level = MPI_THREAD_SINGLE};
     for (int i = 0; i < CT_COLLECTIVES; i++)
-        options->selected[i] = ct_collectives[i].start == NULL;
+        options->selected[i] = !ct_collectives[i].is_nonblocking;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--short") == 0) {
             options->is_short = true;

@@ -226,7 +226,7 @@ static void ct__cross(struct ct__plan *plan, struct ct__count count, struct ct__
             struct ct__range roots = ct__axis(plan, k->has_root, full && !count.at_bound && !k->reduces, CT_ROOT_COUNT);
             /* MPICH's ibcast between groups hands the data on in the other group from the root's number, not from rank 0
              * that has them, whatever file it has loaded (ibcast_inter_sched_flat.c, 5.0.2): not a file's fault. */
-            if (inter && k->start != NULL)
+            if (inter && k->is_nonblocking)
                 roots = (struct ct__range){CT_ROOT_FIRST, CT_ROOT_FIRST};
             for (int root = roots.first; root <= roots.last; root++) {
                 c.shape = (enum ct_case_shape)shape;
@@ -246,7 +246,7 @@ void ct_plan_run(struct ct_case_run *run, const struct ct_case_comm *comm, enum 
     struct ct__plan plan = {.run = run, .comm = comm, .depth = depth, .turn = (unsigned)run->number};
 
     for (int i = 0; i < CT_COLLECTIVES; i++) {
-        if (!run->options->selected[i] || (comm->inter && ct_collectives[i].is_within))
+        if (!run->options->selected[i] || (comm->inter && ct_collectives[i].scans != CT_SCAN_NOT))
             continue;
         plan.collective = &ct_collectives[i];
         const int n = ct__list_counts(&plan, counts);

@@ -1,0 +1,150 @@
+/* The calls themselves, one at a time or several at once, completed in any order. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "flight.h"
+
+enum { CT__AT_ONCE = 3 };
+/* Between the patterns of the calls of one case. */
+enum { CT__APART = 1 << 24 };
+
+static struct ct_junk ct__argument(const struct ct_case *c, const struct ct_buffer *buffer, const struct ct_layout *layout,
+                                   bool here, bool counts)
+{
+    struct ct_junk argument = ct_case_junk(c);
+
+    if (here)
+        argument.buffer = MPI_IN_PLACE;
+    else if (counts)
+        argument = (struct ct_junk){buffer->data, layout->counts != NULL ? layout->counts[0] : 0, layout->type};
+    return argument;
+}
+
+void ct_flight_argue(const struct ct_case *c, struct ct_flight *flight, bool sent_here, bool sends, bool got_here,
+                     bool receives)
+{
+    flight->sent = ct__argument(c, &flight->send, &flight->out, sent_here, sends);
+    flight->got = ct__argument(c, &flight->recv, &flight->in, got_here, receives);
+}
+
+static void ct__close(struct ct_flight *flight, struct ct_verdict *verdict)
+{
+    const bool both = flight->recv.memory != NULL;
+
+    if (flight->free_count > 0)
+        ct_buffer_allow(&flight->recv, flight->free_from, flight->free_count);
+    ct_buffer_close(&flight->send, both ? "sendbuf" : "buffer", verdict);
+    if (both)
+        ct_buffer_close(&flight->recv, "recvbuf", verdict);
+    free(flight->out.counts);
+    free(flight->in.counts);
+}
+
+/* `request`: NULL for the blocking form. Returns MPI's error code. */
+static int ct__call(const struct ct_case *c, const struct ct_flight *f, MPI_Request *request)
+{
+    const struct ct_junk s = f->sent, r = f->got;
+    const int *counts = f->in.counts, *out = c->in_place ? NULL : f->out.counts, *out_at = c->in_place ? NULL : f->out.places;
+    const int root = ct_case_role(c).root;
+    const MPI_Op op = ct_op_handle(c->op);
+    const MPI_Comm comm = c->comm->handle;
+
+    switch (c->collective->call) {
+    case CT_CALL_ALLGATHER:
+        return request ? MPI_Iallgather(s.buffer, s.count, s.type, r.buffer, r.count, r.type, comm, request)
+                       : MPI_Allgather(s.buffer, s.count, s.type, r.buffer, r.count, r.type, comm);
+    case CT_CALL_ALLGATHERV:
+        return MPI_Allgatherv(s.buffer, s.count, s.type, r.buffer, counts, f->in.places, r.type, comm);
+    case CT_CALL_ALLREDUCE:
+        return request ? MPI_Iallreduce(s.buffer, r.buffer, r.count, r.type, op, comm, request)
+                       : MPI_Allreduce(s.buffer, r.buffer, r.count, r.type, op, comm);
+    case CT_CALL_ALLTOALL:
+        return request ? MPI_Ialltoall(s.buffer, s.count, s.type, r.buffer, r.count, r.type, comm, request)
+                       : MPI_Alltoall(s.buffer, s.count, s.type, r.buffer, r.count, r.type, comm);
+    case CT_CALL_ALLTOALLV:
+        return MPI_Alltoallv(s.buffer, out, out_at, c->in_place ? MPI_DATATYPE_NULL : s.type, r.buffer, counts, f->in.places,
+                             r.type, comm);
+    case CT_CALL_BCAST:
+        return request ? MPI_Ibcast(s.buffer, s.count, s.type, root, comm, request)
+                       : MPI_Bcast(s.buffer, s.count, s.type, root, comm);
+    case CT_CALL_EXSCAN:
+        return MPI_Exscan(s.buffer, r.buffer, r.count, r.type, op, comm);
+    case CT_CALL_GATHER:
+        return MPI_Gather(s.buffer, s.count, s.type, r.buffer, r.count, r.type, root, comm);
+    case CT_CALL_REDUCE:
+        return MPI_Reduce(s.buffer, r.buffer, r.count, r.type, op, root, comm);
+    case CT_CALL_REDUCE_SCATTER:
+        return MPI_Reduce_scatter(s.buffer, r.buffer, counts, r.type, op, comm);
+    case CT_CALL_REDUCE_SCATTER_BLOCK:
+        return MPI_Reduce_scatter_block(s.buffer, r.buffer, r.count, r.type, op, comm);
+    case CT_CALL_SCAN:
+        return MPI_Scan(s.buffer, r.buffer, r.count, r.type, op, comm);
+    case CT_CALL_SCATTER:
+        return MPI_Scatter(s.buffer, s.count, s.type, r.buffer, r.count, r.type, root, comm);
+    }
+    return MPI_ERR_OTHER;
+}
+
+void ct_blocking_run(const struct ct_case *c, struct ct_verdict *verdict)
+{
+    struct ct_flight flight = {0};
+    char name[64];
+
+    snprintf(name, sizeof name, "MPI_%s", c->collective->name);
+    name[4] = (char)toupper((unsigned char)name[4]);
+    c->collective->open(c, (unsigned)c->number, &flight);
+    ct_verdict_check(verdict, ct__call(c, &flight, NULL), name);
+    ct__close(&flight, verdict);
+}
+
+/* Ranks may complete calls in different orders: they start them in one. The last ways differ in how a call is waited
+ * for; what is left of the requests afterwards is checked by its handle. */
+static int ct__complete(const struct ct_case *c, MPI_Request *requests)
+{
+    int rc = MPI_SUCCESS, done = 0, which;
+    const int first = (int)((c->number + c->comm->rank) % CT__AT_ONCE);
+
+    switch (c->number % 4) {
+    case 0: /* each by itself, backwards from one that differs from rank to rank */
+        for (int i = 0; i < CT__AT_ONCE && rc == MPI_SUCCESS; i++)
+            rc = MPI_Wait(&requests[(first + CT__AT_ONCE - i) % CT__AT_ONCE], MPI_STATUS_IGNORE);
+        return rc;
+    case 1:
+        for (int i = 0; i < CT__AT_ONCE && rc == MPI_SUCCESS; i++)
+            rc = MPI_Waitany(CT__AT_ONCE, requests, &which, MPI_STATUS_IGNORE);
+        return rc;
+    case 2:
+        while (!done && rc == MPI_SUCCESS)
+            rc = MPI_Test(&requests[first], &done, MPI_STATUS_IGNORE);
+        return rc == MPI_SUCCESS ? MPI_Waitall(CT__AT_ONCE, requests, MPI_STATUSES_IGNORE) : rc;
+    default:
+        while (!done && rc == MPI_SUCCESS)
+            rc = MPI_Testall(CT__AT_ONCE, requests, &done, MPI_STATUSES_IGNORE);
+        return rc;
+    }
+}
+
+void ct_nonblocking_run(const struct ct_case *c, struct ct_verdict *verdict)
+{
+    struct ct_flight flights[CT__AT_ONCE] = {0};
+    MPI_Request requests[CT__AT_ONCE];
+    int rc = MPI_SUCCESS;
+
+    for (int i = 0; i < CT__AT_ONCE; i++) {
+        requests[i] = MPI_REQUEST_NULL;
+        c->collective->open(c, (unsigned)c->number + (unsigned)i * CT__APART, &flights[i]);
+    }
+    for (int i = 0; i < CT__AT_ONCE && rc == MPI_SUCCESS; i++)
+        rc = ct__call(c, &flights[i], &requests[i]);
+    ct_verdict_check(verdict, rc, "starting a non-blocking call");
+    if (rc == MPI_SUCCESS)
+        ct_verdict_check(verdict, ct__complete(c, requests), "completing a non-blocking call");
+    else
+        MPI_Waitall(CT__AT_ONCE, requests, MPI_STATUSES_IGNORE); /* of those that were started */
+    for (int i = 0; i < CT__AT_ONCE; i++) {
+        if (requests[i] != MPI_REQUEST_NULL)
+            ct_verdict_fail(verdict, "request %d is there after it was completed", i);
+        ct__close(&flights[i], verdict);
+    }
+}
