@@ -66,7 +66,7 @@ STEPS = {
     "lookup": Step("benchmarks/bench_lookup.py", "bench/lookup.json", 2),
     "native": Step("benchmarks/bench_native.py", "bench/native.json", 2),
     "gate": Step("benchmarks/bench_gate.py --regions 240", "bench/gate.json", 2),
-    "prior": Step("benchmarks/bench_prior.py --parts timed --seeds 1 --minutes 2", "bench/prior.json", 2),
+    "predicted": Step("benchmarks/bench_predicted.py --parts hardware,time", "bench/predicted.json", 5),
 }  # fmt: skip
 
 _HOURS = "takes hours, or many launches on namespaces; the page has the command"
@@ -155,7 +155,7 @@ ROWS = {
     "Does `guidelines` find a collective that takes 1.15 times its cheapest mock-up, and claim nothing where no "
     "guideline is violated?": "is 40 runs: make bench-guidelines",
     "Which guidelines do MPICH 5.0.2 and Open MPI 5.0.11 violate on 2 ranks?": "half a minute: its command is there",
-    "Can a cluster be predicted that nobody measured?": "prior",
+    "Can a cluster be predicted that nobody measured?": "predicted",
 }
 
 

@@ -1,41 +1,81 @@
-"""How sure `colltune predict` is without any measurement, on clusters that are left out.
+"""What `colltune predict` hands over, gains and loses on clusters that are left out, and how sure it is.
 
-    python benchmarks/bench_predicted.py [--reuse] [--out bench]
+    python benchmarks/bench_predicted.py [--tables FILE ...] [--parts hardware,tunings,time] [--reuse] [--out bench]
 
-Of each recorded table, in turn: every measured choice stands for the library's default, and the model of the other
-clusters says how likely each other choice loses more than 3% against it. Hyperparameters are fitted without the
-cluster too (`--reuse` takes those of an earlier run of this program or of bench_calibrated.py, in OUT). Reports what
-would replace the default at some risks (nothing does outside of the range of the other clusters), how much of that
-lost, and how fast all of them become (geometric mean over tables of equal weight); and draws how often losses of each
-predicted probability came true: all clusters with equal weight, and the one with most losses. Writes
-OUT/predicted.json, OUT/predicted_tables.json and OUT/predicted_reliability.png; prints the first two. Takes a minute or
-two of a core.
+One recorded cluster is left out at a time, also when hyperparameters are fitted and when the risk is chosen: the
+greatest of RISKS at which the other clusters, each predicted without both, lose no more than is allowed. `--tables`
+adds tables of further clusters, which are left out like the others.
+
+``replaced_share``, ``gain_all``, ``lost_share``, ``lost_share_worst_table``: against the recorded defaults. Which
+algorithm that is, as a library says of itself, is known where one of the library's took the same time within 2%;
+elsewhere the default stays. With ``_any`` every choice that another cluster measured stands for the default in turn. A
+replaced call is lost if it takes more than 3% longer; gains are geometric means over tables of equal weight, calls that
+keep the default included. ``hardware_gain``: ``gain_all_any`` with constants and sources weighted by the hardware of
+data/hardware.toml over the same without, with its 95% interval (bootstrap over tables). ``captured_*``: of what could
+be gained over the recorded defaults, by the prediction and by whole tunings with their proof (launches of 1 s charged).
+``seconds_32x64``: processor time of the command for four collectives, with all that it starts, the median of five.
+Writes OUT/predicted.json, OUT/predicted_tables.json and OUT/predicted_reliability.png. Takes some minutes of a core.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from statistics import fmean, median
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from bench_calibrated import Case, calibration_of, cases, hyperparameters
-from colltune.predict.calibration import LOSS, MOST_PROBABLE, probability_of_loss
-from colltune.predict.model import Range
-from colltune.predict.transfer import TransferPrior
+from colltune.core.choice import Choice
+from colltune.core.scenario import Scenario
+from colltune.predict.cost import TERMS, kind_of
+from colltune.predict.deviation import LOSS, probability_of_loss
+from colltune.predict.guesses import MOST_PROBABLE
+from colltune.predict.model import TimesModel
+from colltune.store.dataset import load_grids
+from colltune.store.grid import Grid
+from colltune_study.research.delivery import deliver
+from colltune_study.training.constants import pooled
+from colltune_study.training.learned_times import learn_times, times_of
+from colltune_study.training.pair_kernel import amplitudes
+from colltune_study.training.pair_kernel_fit import fit_pair_theta, studies_of
+from colltune_study.training.train import FEWEST_SCENARIOS
 
-RISKS = (MOST_PROBABLE, 0.05, 0.1, 0.2, 0.3)
+DATA = Path(__file__).parent / "data"
+PICO = ("pico_leonardo", "pico_lumi", "pico_marenostrum5")
+MPI_ADVANCE = ("mpiadvance_dane", "mpiadvance_tuolumne")
+RISKS = (0.05, 0.1, MOST_PROBABLE, 0.2, 0.3)
+MOST_LOST, MOST_LOST_OF_TABLE = 0.01, 0.02
 BINS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5)
+_OF_LIBRARY = re.compile(r"_(?:ompi|mpich)$")
+_SAME = 0.02
+Tables = dict[str, dict[str, Grid]]
+Scaled = Callable[[str, Mapping[str, np.ndarray]], np.ndarray]
+
+
+def grids_of(names: Sequence[str], fewest: int = FEWEST_SCENARIOS, more: Sequence[Path] = ()) -> Tables:
+    """By collective and cluster."""
+    found: Tables = {}
+    for path in (*(DATA / f"{name}.csv.gz" for name in names), *more):
+        for grid in load_grids([path], fewest):
+            found.setdefault(grid.collective, {})[path.name.split(".")[0]] = grid
+    return found
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One choice as the default of one scenario, and m others: mean and deviation (m,) of their log times over its
-    own as predicted, and the recorded ones. ``inside``: whether other clusters measured such a scenario.
+    """One choice as the default of one scenario, and m others: mean and deviation (m,) of their log times over its own
+    as predicted, and the recorded ones. ``inside``: whether the model is asked there.
     """
 
     mean: np.ndarray
@@ -48,54 +88,77 @@ class Compared:
         """(m,): whether each is slower by more than LOSS."""
         return self.true > np.log1p(LOSS)
 
-
-def compared(case: Case, theta: np.ndarray) -> list[Compared]:
-    """Every measured choice of every scenario in place of the default, nothing being measured."""
-    prior = TransferPrior(case.others, case.grid.choices, 0)
-    known = calibration_of(case, prior, theta, 0)
-    rows = [np.flatnonzero(np.isfinite(times)) for times in case.grid.time_s]
-    groups = [
-        [(scenario, case.grid.choices[column]) for column in own]
-        for scenario, own in zip(case.grid.scenarios, rows, strict=True)
-    ]
-    trained = Range.of([scenario for times in case.others for scenario, _ in times])
-    inside = trained.holds(case.grid.scenarios).tolist()
-    found = []
-    for times, own, near, (mean, covariance) in zip(
-        case.grid.time_s, rows, inside, known.posteriors(groups), strict=True
-    ):
-        variance = np.diag(covariance)
-        for place in range(len(own)):
-            spread = variance + variance[place] - 2.0 * covariance[place]
-            others = np.arange(len(own)) != place
-            found.append(
-                Compared(
-                    (mean - mean[place])[others],
-                    np.sqrt(np.maximum(spread, 0.0))[others],
-                    np.log(times[own] / times[own[place]])[others],
-                    near,
-                )
-            )
-    return found
+    def chosen(self, risk: float) -> int | None:
+        """What replaces the default, as ``predict/guesses.py`` has it."""
+        expected = self.mean + 0.5 * self.std**2
+        safe = (probability_of_loss(self.mean, self.std) <= risk) & (expected < 0.0) & self.inside
+        return int(np.argmin(np.where(safe, expected, np.inf))) if safe.any() else None
 
 
-def handed_over(every: Sequence[Compared], risk: float) -> dict[str, float]:
-    """What would replace the default at ``risk``: how often, how often at a loss, and how much faster."""
-    gains, lost = [], 0
-    for one in every:
-        expected = one.mean + 0.5 * one.std**2
-        safe = (probability_of_loss(one.mean, one.std) <= risk) & (expected < 0.0)
-        if one.inside and safe.any():
-            place = int(np.argmin(np.where(safe, expected, np.inf)))
-            gains.append(-one.true[place])
-            lost += int(one.lost[place])
-    speedup = float(np.exp(np.mean(gains))) if gains else 1.0
+@dataclass(frozen=True)
+class LeftOut:
+    """A table of a cluster as others predict it. ``turns``: every choice in turn as the default. ``recorded``: the
+    recorded defaults; None where it is not known which algorithm that was. ``headroom``: log of default over fastest,
+    summed over scenarios.
+    """
+
+    turns: Sequence[Compared]
+    recorded: Sequence[Compared | None]
+    headroom: float
+
+
+def left_out(grid: Grid, others: Mapping[str, Grid], theta: np.ndarray, scaled: Scaled | None = None) -> LeftOut | None:
+    """None where the others have nothing to compare."""
+    more = {} if scaled is None else {"scaled": scaled}
+    own = learn_times({name: times_of(other) for name, other in others.items()}, grid.choices, **more)
+    if own is None:
+        return None
+    model = TimesModel({grid.collective: own}, amplitudes(theta))
+    inside = own.trained.holds(grid.scenarios).tolist()
+    turns, recorded, headroom = [], [], 0.0
+    for scenario, default_s, near in zip(grid.scenarios, grid.default_s, inside, strict=True):
+        measured = {choice: grid.time(scenario, choice) for choice in grid.space.choices(scenario)}
+        elsewhere = [choice for choice in measured if kind_of(grid.collective, choice) in own.column]
+        known = {choice: measured[choice] for choice in elsewhere if own.knows((scenario, choice))}
+        turns += [compared(model, scenario, choice, measured[choice], known, near) for choice in elsewhere]
+        if np.isfinite(default_s):
+            headroom += max(0.0, float(np.log(default_s / min(measured.values()))))
+            same = [
+                choice
+                for choice, time_s in measured.items()
+                if _OF_LIBRARY.search(choice.algorithm) and abs(np.log(time_s / default_s)) <= _SAME
+            ]
+            recorded.append(compared(model, scenario, same[0], default_s, known, near) if len(same) == 1 else None)
+    return LeftOut(turns, recorded, headroom)
+
+
+def compared(
+    model: TimesModel, scenario: Scenario, base: Choice, base_s: float, known: Mapping[Choice, float], near: bool
+) -> Compared:
+    """``base``, which took ``base_s``, and all others that are ``known``, by their times; none where it is not."""
+    others = [choice for choice in known if choice != base and base in known]
+    [(mean, std)] = model.against(scenario.collective, [(scenario, base, others)])
+    return Compared(mean, std, np.log([known[choice] / base_s for choice in others]), near)
+
+
+def handed_over(every: Sequence[Compared | None], risk: float) -> dict[str, float]:
+    """What would replace each default at ``risk``: how often, how often at a loss, and the log time that is gained."""
+    found = [(one, place) for one in every if one is not None and (place := one.chosen(risk)) is not None]
     return {
         "defaults": float(len(every)),
-        "handed_over": float(len(gains)),
-        "lost": float(lost),
-        "speedup": speedup,
-        "gain": float(np.sum(gains)) / len(every),
+        "replaced": float(len(found)),
+        "lost": float(sum(one.lost[place] for one, place in found)),
+        "gain": -float(sum(one.true[place] for one, place in found)),
+    }
+
+
+def shares(rows: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    made = sum(row["replaced"] for row in rows.values())
+    return {
+        "replaced_share": made / max(sum(row["defaults"] for row in rows.values()), 1.0),
+        "gain_all": float(np.exp(np.mean([row["gain"] / max(row["defaults"], 1.0) for row in rows.values()]))),
+        "lost_share": sum(row["lost"] for row in rows.values()) / max(made, 1.0),
+        "lost_share_worst_table": max((row["lost"] / max(row["replaced"], 1.0) for row in rows.values()), default=0.0),
     }
 
 
@@ -140,29 +203,179 @@ def draw(rows: Sequence[Mapping[str, float]], path: Path) -> None:
     figure.savefig(path, dpi=120)
 
 
+def cases(tables: Tables, cluster: str, without: str = "") -> Iterator[tuple[str, Grid, dict[str, Grid]]]:
+    """Name and table of each collective of ``cluster``, and those of the other clusters but ``without``."""
+    for collective, by_cluster in sorted(tables.items()):
+        others = {name: grid for name, grid in by_cluster.items() if name not in (cluster, without)}
+        if cluster in by_cluster and others:
+            yield f"{cluster}/{collective}", by_cluster[cluster], others
+
+
+def predicted(
+    tables: Tables, cluster: str, theta: np.ndarray, without: str = "", scaled: Scaled | None = None
+) -> dict[str, LeftOut]:
+    found = {name: left_out(grid, some, theta, scaled) for name, grid, some in cases(tables, cluster, without)}
+    return {name: one for name, one in found.items() if one is not None}
+
+
+def risk_of(tables: Tables, cluster: str, clusters: Sequence[str], theta: np.ndarray) -> float:
+    """The greatest of RISKS at which the clusters beside ``cluster`` lose no more than is allowed."""
+    others = [other for other in clusters if other != cluster]
+    every = {name: one for other in others for name, one in predicted(tables, other, theta, cluster).items()}
+    allowed = [RISKS[0]]
+    for risk in RISKS:
+        found = shares({name: handed_over(one.turns, risk) for name, one in every.items()})
+        if found["lost_share"] > MOST_LOST or found["lost_share_worst_table"] > MOST_LOST_OF_TABLE:
+            break
+        allowed.append(risk)
+    return allowed[-1]
+
+
+def fitted(tables: Tables, clusters: Sequence[str], out: Path, *, reuse: bool) -> dict[str, np.ndarray]:
+    """By cluster, hyperparameters fitted to the tables of all others; kept in ``out``, read with ``reuse``."""
+    kept = out / "predicted_theta.json"
+    if reuse and kept.exists():
+        return {name: np.array(own) for name, own in json.loads(kept.read_text()).items()}
+    theta = {}
+    for cluster in clusters:
+        rest = {
+            collective: {name: times_of(grid) for name, grid in by_cluster.items() if name != cluster}
+            for collective, by_cluster in tables.items()
+        }
+        theta[cluster] = fit_pair_theta(studies_of(rest))
+    kept.write_text(json.dumps({name: own.tolist() for name, own in theta.items()}) + "\n")
+    return theta
+
+
+def by_hardware(
+    nodes: Mapping[str, Mapping[str, float]], target: str, name: str, fitted_to: Mapping[str, np.ndarray]
+) -> np.ndarray:
+    """The constants of cluster ``name`` ("": of ``target``) from those of the others, scaled by what their hardware
+    does in a second, those nearest in link, memory and cache counting most.
+    """
+    wanted = name or target
+    traits = {one: _traits(nodes[one]) for one in (*fitted_to, wanted)}
+    apart = {one: float(((traits[one] - traits[wanted]) ** 2).mean()) for one in fitted_to}
+    weight = {one: np.exp(-apart[one] / 8.0) for one in fitted_to}
+    most = max(weight.values())
+    speeds = {one: _speeds(nodes[one]) for one in traits}
+    some = [fitted_to[one] * speeds[one] for one in fitted_to for _ in range(max(1, round(4 * weight[one] / most)))]
+    return pooled(some) / speeds[wanted]
+
+
+_LATENCY_US = {"infiniband": 1.2, "omni-path": 1.1, "slingshot": 2.0}
+
+
+def _traits(node: Mapping[str, float]) -> np.ndarray:
+    per_core = [node["memory_gbytes"] / node["cores"], node["l3_mib"] / node["cores"]]
+    return np.log2([node["link_gbits"] * node["links"], _LATENCY_US[node["fabric"]], *per_core])
+
+
+def _speeds(node: Mapping[str, float]) -> np.ndarray:
+    latency, memory = 1.0 / _LATENCY_US[node["fabric"]], node["memory_gbytes"] / node["cores"]
+    by_term = dict.fromkeys(TERMS, latency) | {"call": 1.0, "local_rounds": 1.0}
+    by_term |= dict.fromkeys(("local_bytes", "reduced_bytes", "copied_bytes"), memory)
+    by_term["rank_network_bytes"] = node["link_gbits"]
+    by_term |= dict.fromkeys(("node_bytes", "far_bytes"), node["link_gbits"] * node["links"])
+    return np.array([by_term[term] for term in TERMS])
+
+
+def hardware_part(
+    tables: Tables, theta: Mapping[str, np.ndarray], plain: Mapping[str, Mapping[str, float]]
+) -> dict[str, float]:
+    """Gains at the default risk with the hardware, over those without it: ``plain``, by table."""
+    nodes = tomllib.loads((DATA / "hardware.toml").read_text())
+    gains = []
+    for cluster in (name for name in theta if name in nodes):
+        known = {c: {n: g for n, g in by.items() if n in nodes} for c, by in tables.items()}
+        with_it = predicted(known, cluster, theta[cluster], scaled=partial(by_hardware, nodes, cluster))
+        for name, one in with_it.items():
+            row = handed_over(one.turns, MOST_PROBABLE)
+            gains.append((row["gain"] - plain[name]["gain"]) / max(row["defaults"], 1.0))
+    drawn = np.random.default_rng(0).choice(gains, (4000, len(gains))).mean(axis=1)
+    low, high = np.quantile(drawn, (0.025, 0.975))
+    values = {"": fmean(gains), "_low": low, "_high": high}
+    return {f"hardware_gain{end}": float(np.exp(value)) for end, value in values.items()}
+
+
+def tunings_part(tables: Tables, gained: Mapping[str, float], headroom: Mapping[str, float]) -> dict[str, float]:
+    """Of the headroom of each cluster's recorded defaults, what is captured without measuring and by whole tunings."""
+    found: dict[str, list[float]] = {"captured_predict": [], "captured_tune_10s": [], "captured_tune_30s": []}
+    for cluster in sorted(gained):
+        grids = [by[cluster] for by in tables.values() if cluster in by and np.isfinite(by[cluster].default_s).any()]
+        found["captured_predict"].append(gained[cluster] / headroom[cluster])
+        for budget_s in (10.0, 30.0):
+            done = deliver(cluster, grids, budget_s, 0, launch_s=1.0, weights=lambda _n, _p: lambda _scenario: 1.0)
+            found[f"captured_tune_{budget_s:.0f}s"].append(done.captured)
+    return {name: fmean(values) for name, values in found.items()}
+
+
+def time_part() -> dict[str, float]:
+    """Processor time of `colltune predict` for 32 x 64 ranks, and what it starts: the median, in seconds."""
+    found = []
+    names = ("allgather", "allreduce", "alltoall", "reduce_scatter")
+    for _ in range(5):
+        with TemporaryDirectory(prefix="colltune-") as place:
+            before = os.times()
+            command = [
+                sys.executable,
+                "-m",
+                "colltune",
+                "predict",
+                *names,
+                "--out",
+                place,
+                "--nodes",
+                "32",
+                "--ppn",
+                "64",
+            ]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=os.environ | {"OMP_NUM_THREADS": "1"})
+            after = os.times()
+        spent = after.children_user - before.children_user, after.children_system - before.children_system
+        found.append(sum(spent))
+    return {"seconds_32x64": median(found)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tables", nargs="*", type=Path, default=[], help="further clusters, left out like the others")
+    parser.add_argument("--parts", default="hardware,tunings,time", help="beside what is handed over")
     parser.add_argument("--reuse", action="store_true", help="take the hyperparameters of an earlier run, in OUT")
     parser.add_argument("--out", type=Path, default=Path("bench"))
     options = parser.parse_args()
-    every = list(cases())
-    theta = hyperparameters(every, options.out, reuse=options.reuse)
-    tables = {case.name: compared(case, theta[case.cluster]) for case in every}
-    risks = {f"{risk:g}": {name: handed_over(some, risk) for name, some in tables.items()} for risk in RISKS}
-    rows = reliability(tables)
-    draw(rows, options.out / "predicted_reliability.png")
-    figures: dict[str, float] = {}
-    for risk, by_table in risks.items():
-        made = sum(row["handed_over"] for row in by_table.values())
-        figures[f"handed_over_at_{risk}"] = made / sum(row["defaults"] for row in by_table.values())
-        figures[f"lost_at_{risk}"] = sum(row["lost"] for row in by_table.values()) / max(made, 1.0)
-        figures[f"speedup_at_{risk}"] = float(np.exp(np.mean([row["gain"] for row in by_table.values()])))
-        figures[f"tables_at_{risk}"] = float(sum(row["handed_over"] > 0 for row in by_table.values()))
-    rounded = {name: round(value, 4) for name, value in figures.items()}
+    options.out.mkdir(exist_ok=True)
+    tables = grids_of((*PICO, *MPI_ADVANCE), more=options.tables)
+    clusters = sorted({name for by_cluster in tables.values() for name in by_cluster})
+    theta = fitted(tables, clusters, options.out, reuse=options.reuse)
+    risks = {cluster: risk_of(tables, cluster, clusters, theta[cluster]) for cluster in clusters}
+    every = {cluster: predicted(tables, cluster, theta[cluster]) for cluster in clusters}
+    one_of = {name: (cluster, one) for cluster, some in every.items() for name, one in some.items()}
+    recorded = {name: handed_over(one.recorded, risks[cluster]) for name, (cluster, one) in one_of.items()}
+    in_turn = {name: handed_over(one.turns, risks[cluster]) for name, (cluster, one) in one_of.items()}
+    figures = shares({name: row for name, row in recorded.items() if row["defaults"]})
+    figures |= {f"{name}_any": value for name, value in shares(in_turn).items()}
+    figures |= {"risk": MOST_PROBABLE, "risk_least": min(risks.values()), "risk_most": max(risks.values())}
+    by_risk = {risk: {name: handed_over(one.turns, risk) for name, (_, one) in one_of.items()} for risk in RISKS}
+    for risk, rows in by_risk.items():
+        figures |= {f"{name}_any_at_{risk:g}": value for name, value in shares(rows).items()}
+    parts = options.parts.split(",")
+    if "hardware" in parts:
+        figures |= hardware_part(tables, theta, by_risk[MOST_PROBABLE])
+    if "tunings" in parts:
+        sums = {c: sum(recorded[name]["gain"] for name in every[c]) for c in clusters if every[c]}
+        headroom = {cluster: sum(one.headroom for one in every[cluster].values()) for cluster in sums}
+        figures |= tunings_part({k: by for k, by in tables.items() if len(by) > 1}, sums, headroom)
+    if "time" in parts:
+        figures |= time_part()
+    bins = reliability({name: one.turns for name, (_, one) in one_of.items()})
+    draw(bins, options.out / "predicted_reliability.png")
+    rounded = {name: round(float(value), 4) for name, value in figures.items()}
     (options.out / "predicted.json").write_text(json.dumps(rounded, indent=2) + "\n")
-    text = json.dumps({"risks": risks, "reliability": rows}, indent=1) + "\n"
-    (options.out / "predicted_tables.json").write_text(text)
-    print(text + json.dumps(rounded, indent=2))
+    kept = {"risk": risks, "recorded": recorded, "in_turn": in_turn, "reliability": bins}
+    (options.out / "predicted_tables.json").write_text(json.dumps(kept, indent=1) + "\n")
+    print(json.dumps(kept, indent=1))
+    print(json.dumps(rounded, indent=2))
 
 
 if __name__ == "__main__":

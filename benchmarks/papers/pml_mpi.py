@@ -14,16 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from bench_prior import MPI_ADVANCE, PICO, grids_of
+from bench_predicted import MPI_ADVANCE, PICO, grids_of
 from colltune.core.errors import InputError
 from colltune.core.scenario import Scenario
 from colltune.core.units import format_size
 from colltune.measure.replay import MeasuringCost
-from colltune.predict.transfer import TransferPrior, times_of
 from colltune.store.dataset import load_grids
 from colltune.store.grid import Grid
 from colltune_study.research.figures import COLOURS, STYLES, new_panels, save
-from colltune_study.training.train import FEWEST_SCENARIOS
+from colltune_study.training.learned_times import learn_times, times_of
 from papers.entrants import entrant
 from papers.study import Made, Study
 from part_of_grid import part_of
@@ -67,7 +66,7 @@ def _predicted(name: str, *, larger: bool = False) -> Predicted:
     most nodes from its own smaller ones. Raises InputError where there is nothing to learn from.
     """
     cluster, collective = name.split("/")
-    by_cluster = grids_of(_SUITES[cluster], FEWEST_SCENARIOS)[collective]
+    by_cluster = grids_of(_SUITES[cluster])[collective]
     grid = by_cluster[cluster]
     sources = [other for key, other in by_cluster.items() if key != cluster]
     if larger:
@@ -84,7 +83,10 @@ def choose(grid: Grid, sources: Sequence[Grid]) -> Predicted:
         raise InputError(f"no other table has a choice of {grid.name}", "Give one of the same collective")
     times = grid.time_s[:, [grid.columns[choice] for choice in shared]]
     pairs = [(scenario, choice) for scenario in grid.scenarios for choice in shared]
-    said = TransferPrior([times_of(one) for one in sources], shared).predict(pairs).log_time.reshape(times.shape)
+    model = learn_times({str(number): times_of(one) for number, one in enumerate(sources)}, shared)
+    if model is None:
+        raise InputError(f"nothing is known of what the choices of {grid.name} send", "Give another table")
+    said = model.predict(pairs).log_time.reshape(times.shape)
     said = np.where(np.isfinite(times) & np.isfinite(said), said, np.inf)
     rows = np.flatnonzero(np.isfinite(said).sum(axis=1) >= 2)
     chosen = times[rows, said[rows].argmin(axis=1)]
@@ -172,7 +174,7 @@ pml_8, pml_9, pml_10, pml_11, pml_12 = (partial(_beside, name) for name in _BESI
 
 def pml_2(study: Study) -> Made:
     """The same choices on two clusters."""
-    by_cluster = grids_of(MPI_ADVANCE, FEWEST_SCENARIOS)["alltoall"]
+    by_cluster = grids_of(MPI_ADVANCE)["alltoall"]
     grids = [by_cluster[name] for name in MPI_ADVANCE]
     best = [grid.choices[int(np.nanargmin(np.nanmean(np.log(grid.time_s), axis=0)))] for grid in grids]
     both = [choice for choice in grids[0].choices if choice in grids[1].columns]

@@ -17,8 +17,6 @@ class PyColltune(PythonPackage):
     # The folder that holds pyproject.toml: spack install --source, or spack develop, or a release's archive.
     version("main", branch="main")
 
-    variant("prior", default=False, description="Campaigns that start from what is known elsewhere")
-
     depends_on("c", type="build")  # the agent is compiled on first use, by the mpicc of the MPI that is tuned
     depends_on("python@3.11:", type=("build", "run"))
     depends_on("py-hatchling@1.25:", type="build")
@@ -32,5 +30,4 @@ class PyColltune(PythonPackage):
     depends_on("py-msgspec@0.19:", type=("build", "run"))
     depends_on("py-pyyaml@6:", type=("build", "run"))
     # Not vl-convert-python: without it the HTML page has its tables alone, and says so.
-    depends_on("py-scikit-learn@1.6:", type=("build", "run"), when="+prior")
     depends_on("mpi", type=("build", "run"))

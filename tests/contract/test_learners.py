@@ -1,8 +1,5 @@
 """Every learner keeps the laws of its contract."""
 
-import numpy as np
-
-from colltune.core.model_answers import Prediction
 from colltune.core.space import Space
 from colltune.learn.contract import Learner
 from colltune.learn.decision import DecisionLearner
@@ -36,16 +33,3 @@ class TestTunedFactLearner(LearnerContract):
 class TestAcclaimLearner(LearnerContract):
     def make(self, space: Space, seed: int) -> Learner:
         return AcclaimLearner(space, seed, PublishedSettings(trees=5))
-
-
-class _Upside:
-    """A prior that holds the slow choices for fast, and knows nothing of one of them."""
-
-    def predict(self, pairs):
-        log_time = [-float(len(str(choice))) if choice.algorithm != "default" else float("nan") for _, choice in pairs]
-        return Prediction(np.array(log_time), np.ones(len(pairs)))
-
-
-class TestInformedDecisionLearner(LearnerContract):
-    def make(self, space: Space, seed: int) -> Learner:
-        return DecisionLearner(space, seed, prior=_Upside())

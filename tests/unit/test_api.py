@@ -123,8 +123,6 @@ def test_arguments_are_checked_before_anything_starts(tuned: colltune.Tuned, tmp
         colltune.tune("bcast", tmp_path, check=True)
     with pytest.raises(InputError, match="nothing to tune is given"):
         colltune.tune(out=tmp_path)
-    with pytest.raises(InputError, match="there is no /nowhere to start from"):
-        colltune.tune("bcast", tmp_path, prior="/nowhere")
     with pytest.raises(InputError, match="--profile is for a real machine"):
         colltune_study.tune("dragonfly:4x2", "bcast", tmp_path, profile="app.json")
     with pytest.raises(InputError, match="/nowhere"):

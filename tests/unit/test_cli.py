@@ -288,7 +288,6 @@ def test_the_version_is_the_projects() -> None:
         ["--gate", "off"],
         ["--reproducible"],
         ["--topology", "serial"],
-        ["--prior", "shipped"],
     ],
 )
 def test_tune_alltoallv_refuses_what_it_would_ignore(option: list[str], tmp_path: Path) -> None:

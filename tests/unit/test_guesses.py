@@ -28,7 +28,7 @@ def test_the_fastest_of_the_safe_ones_replaces_the_default() -> None:
 
 def test_a_choice_that_may_lose_too_probably_is_vetoed_until_more_is_risked() -> None:
     mean, std = (-1.0, 0.1), (0.5, 0.5)  # about 5% to lose
-    kept = guessed(mean, std)
+    kept = guessed(mean, std, risk=0.01)
     assert kept.choice == DEFAULT
     assert 0.9 < kept.sureness < 0.99
     assert "may lose 3%" in kept.reason

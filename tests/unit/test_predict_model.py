@@ -15,9 +15,9 @@ from colltune.cli.app import app
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.core.scenario import Scenario
-from colltune.predict.model import FILE, Range, TimesModel, TrainedTimes, load_model
-from colltune.predict.transfer import TransferPrior
-from colltune.predict.trees import Forest, forest_of
+from colltune.predict.model import FILE, Range, TimesModel, load_model
+from colltune.predict.trees import Forest
+from colltune_study.training.learned_times import forest_of, learn_times
 from colltune_study.training.train import save_model, train_model
 
 CHOICES = (Choice("recursive_doubling"), Choice("ring"), Choice("recexch", (("k", 4),)))
@@ -49,19 +49,20 @@ def test_the_file_holds_what_was_trained(model: TimesModel, tmp_path: Path) -> N
     assert again.theta == pytest.approx(model.theta)
     assert again.of("allreduce").clusters == ("a", "b")
     assert again.of("allreduce").trained == Range.of([scenario for scenario, _ in PAIRS])
-    prior = TransferPrior(list(TABLES["allreduce"].values()), CHOICES)
+    learned = learn_times(TABLES["allreduce"])
+    assert learned is not None
+    groups = [(scenario, CHOICES[0], CHOICES[1:]) for scenario in dict.fromkeys(scenario for scenario, _ in PAIRS)]
     for one in (model, again):
-        said = one.calibration("allreduce", PAIRS).predict(PAIRS).log_time
-        assert said == pytest.approx(prior.predict(PAIRS).log_time, abs=1e-5)
+        assert one.of("allreduce").predict(PAIRS).log_time == pytest.approx(learned.predict(PAIRS).log_time, abs=1e-5)
+        for found, expected in zip(one.against("allreduce", groups), model.against("allreduce", groups), strict=True):
+            assert np.array(found) == pytest.approx(np.array(expected), abs=1e-6)
 
 
-def test_beyond_its_clusters_it_says_nothing(model: TimesModel) -> None:
-    """A doubling is near enough."""
-    inside = [Scenario("allreduce", nodes, 2, 1 << size) for nodes in (2, 4, 16) for size in (4, 10, 20)]
-    far = [Scenario("allreduce", 17, 2, 64), Scenario("allreduce", 8, 5, 64), Scenario("allreduce", 8, 2, 1 << 22)]
-    said = TrainedTimes(model.of("allreduce")).predict([(scenario, CHOICES[0]) for scenario in (*inside, *far)])
-    assert np.isfinite(said.log_time).tolist() == [True] * len(inside) + [False] * len(far)
-    assert np.isinf(said.std[len(inside) :]).all()
+def test_beyond_its_clusters_it_is_not_asked(model: TimesModel) -> None:
+    """Two doublings are near enough."""
+    inside = [Scenario("allreduce", nodes, 2, 1 << size) for nodes in (2, 4, 32) for size in (4, 10, 21)]
+    far = [Scenario("allreduce", 33, 2, 64), Scenario("allreduce", 8, 9, 64), Scenario("allreduce", 8, 2, 1 << 23)]
+    assert model.of("allreduce").trained.holds([*inside, *far]).tolist() == [True] * len(inside) + [False] * len(far)
 
 
 def write_tables(place: Path, clusters: str) -> list[str]:
@@ -78,9 +79,9 @@ def test_the_command_trains_on_tables_of_times(tmp_path: Path) -> None:
     tables, out = write_tables(tmp_path, "abc"), tmp_path / "model.npz"
     done = CliRunner().invoke(app, ["study", "train", *tables, "--out", str(out)])
     assert done.exit_code == 0, done.output
-    assert "allreduce: times of a, b, c; 3 choices" in done.output
+    assert "allreduce: times of a, b, c; 3 kinds of choices" in done.output
     pairs = [(Scenario("allreduce", 8, 2, 1 << 20), Choice(name)) for name in ("recursive_doubling", "ring")]
-    doubling, ring = load_model(out).calibration("allreduce", pairs).predict(pairs).log_time
+    doubling, ring = load_model(out).of("allreduce").predict(pairs).log_time
     assert doubling < ring
     again = tmp_path / "again.npz"
     assert CliRunner().invoke(app, ["study", "train", *tables, "--out", str(again)]).exit_code == 0
@@ -103,16 +104,8 @@ def test_the_shipped_model_predicts_algorithms_of_the_catalogues() -> None:
     assert not model.knows("bcast")
     scenario = Scenario("allreduce", 64, 1, 1 << 24)
     pairs = [(scenario, Choice("recursive_doubling")), (scenario, Choice("rabenseifner"))]
-    doubling, halving = model.calibration("allreduce", pairs).predict(pairs).log_time
+    doubling, halving = model.of("allreduce").predict(pairs).log_time
     assert doubling > halving + np.log(1.5)  # 16 MiB: six times the vector against twice
-
-
-def test_a_collective_that_no_cluster_measured_has_constants_and_no_order() -> None:
-    pairs = [(Scenario("bcast", 8, 1, 1024), Choice(name)) for name in ("binomial", "scatter_ring_allgather")]
-    known = load_model().calibration("bcast", pairs)
-    assert np.isnan(known.predict(pairs).log_time).all()
-    assert (known.expected_s(pairs) > 0.0).all()
-    assert known.ask(lambda time_s: time_s, 10.0) is not None
 
 
 def test_a_file_that_is_no_model_is_refused(model: TimesModel, tmp_path: Path) -> None:

@@ -95,15 +95,14 @@ def predict(
     *,
     model: PathLike | None = None,
     max_size: str | int = MAX_SIZE,
-    calibrate: bool = False,
-    risk: float = 0.01,
+    risk: float = 0.15,
     thread_level: str = "single",
     **where: Unpack[MachineArguments],
 ) -> Tuned:
     """A tuning without measuring, from other clusters, as `colltune predict` does. Nothing of it is proven.
 
-    What was measured in ``out`` stays. With ``calibrate`` up to 40 calls are measured in this job first, for ten
-    seconds at most. No rule loses more than 3% against the default with a probability above ``risk``.
+    What was measured in ``out`` stays. No rule loses more than 3% against the default with a predicted probability
+    above ``risk``.
     """
     from colltune.session.predict_here import predict_here
 
@@ -113,7 +112,6 @@ def predict(
         machine_options(where, thread_level),
         model=None if model is None else Path(model),
         largest_bytes=parse_size(max_size),
-        calibrated=calibrate,
         risk=risk,
     )
     return load(out)

@@ -36,7 +36,7 @@ _SECTIONS = {
         "env": CommandEntry("The exports that load a tuning, for eval in a shell"),
         "lint": CommandEntry("Find errors in files for MPICH and Open MPI"),
         "export": CommandEntry("Write a tuning in another format"),
-        "predict": CommandEntry("Write a tuning without measuring, or after a few calls"),
+        "predict": CommandEntry("Write a tuning without measuring"),
         "site": CommandEntry("The memory of a site, and the tunings it hands out", is_group=True),
         "study": CommandEntry("For research: collect, evaluate, tune, train (colltune-study)", passes_on=True),
     },

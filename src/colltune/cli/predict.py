@@ -25,19 +25,16 @@ def predict(
         Path | None, typer.Option(help="A model by `colltune study train`. Default: the shipped one.")
     ] = None,
     max_size: MaxSize = MAX_SIZE,
-    calibrate: Annotated[
-        bool, typer.Option("--calibrate", help="Measure up to 40 calls in this job first, for 10 s at most.")
-    ] = False,
     risk: Annotated[
         float, typer.Option(help="With no greater probability may a rule lose more than 3% against the default.")
-    ] = 0.01,
+    ] = 0.15,
     thread_level: ThreadLevel = "single",
     **machine: Unpack[MachineArguments],
 ) -> None:
     """Write the file that makes MPI choose well, without measuring; where the model is not sure, nothing changes.
 
-    For a machine that cannot be tuned now; with --calibrate, for one that can be measured for ten seconds. What
-    `colltune tune` finds is proven, and this is not. --nodes and --ppn may be those of the whole machine.
+    For a machine that cannot be tuned now. What `colltune tune` finds is proven, and this is predicted. --nodes and
+    --ppn may be those of the whole machine.
     """
     from colltune.core.units import parse_size
     from colltune.session.predict_here import predict_here
@@ -48,9 +45,7 @@ def predict(
         machine_options(machine, thread_level),
         model=model,
         largest_bytes=parse_size(max_size),
-        calibrated=calibrate,
         risk=risk,
-        note=echo,
     )
     if done.result is None:
         echo(f"{out} was tuned on this machine, which is better than any prediction: it stays as it is.")
@@ -80,18 +75,9 @@ def _show(result: "PredictResult", out: Path) -> None:
     )
     for text in gain_texts(result.guesses):
         echo(text)
-    if result.measured:
-        echo(
-            f"{result.measured} calls were measured in {result.measuring_s:.1f} s; nothing is proven."
-            " `colltune verify` compares it with the default; `colltune tune` proves."
-        )
-    else:
-        why = Counter(guess.reason for guess in result.guesses if guess.choice == DEFAULT and guess.sureness == 0.0)
-        for reason, count in why.most_common(3):
-            echo(f"  {count}: {reason}")
-        echo(
-            "Nothing was measured or proven. `colltune predict --calibrate` measures for 10 s and is surer;"
-            " `colltune tune` proves."
-        )
+    why = Counter(guess.reason for guess in result.guesses if guess.choice == DEFAULT and guess.sureness == 0.0)
+    for reason, count in why.most_common(3):
+        echo(f"  {count}: {reason}")
+    echo("All of it is predicted; nothing was measured or proven. `colltune tune --budget 30s` proves.")
     mpiexec = result.tuning.environment.mpiexec
     typer.echo(f"Run your application with: {run_command(out, mpiexec)}")

@@ -11,11 +11,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from colltune.learn.gaussian import ChoiceProcess, Floats, Rows, Trend, kernel, kernel_diagonal, rough_variance
+from colltune.learn.gaussian import (
+    ChoiceProcess,
+    Floats,
+    Rows,
+    Trend,
+    fit_theta,
+    kernel,
+    kernel_diagonal,
+    rough_variance,
+)
 from colltune.learn.noise import MEASURED_SD
 
 # Log seconds assumed for every pair before the first measurement: 50 us.
 _UNKNOWN = -10.0
+# The most observations of one choice that the fit of the hyperparameters uses: more cost time and change little.
+_FIT_ROWS = 16
 # The least variance: that of a difference of rounded numbers may be none.
 _LEAST = 1e-12
 
@@ -111,6 +122,19 @@ class Belief:
         other.__dict__.update(self.__dict__)
         other.mean, other.variance, other._roots = self.mean.copy(), self.variance.copy(), list(self._roots)
         return other
+
+
+def fit_hyperparameters(theta: Floats, seen: Observations, choices: int, seed: int, iterations: int) -> Floats:
+    """The hyperparameters that ``seen`` makes likely, ``iterations`` from ``theta`` on."""
+    if not iterations or not len(seen):
+        return theta
+    residual = seen.log_time - Trend(seen.z, seen.number, seen.log_time, choices).at(seen.z)
+    random = np.random.default_rng(seed)
+    of_choice = (np.flatnonzero(seen.number == number) for number in range(choices))
+    some = [rows if len(rows) <= _FIT_ROWS else random.choice(rows, _FIT_ROWS, False) for rows in of_choice]
+    return fit_theta(
+        theta, [(seen.z[rows], residual[rows], seen.noise[rows]) for rows in some if len(rows)], iterations
+    )
 
 
 def observations(

@@ -9,7 +9,7 @@ is not measured again; of equal gains the cheapest goes first.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +18,10 @@ from colltune.core.model_answers import Model
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
-from colltune.learn.belief import Belief, Observations, observations
+from colltune.learn.belief import Belief, Observations, fit_hyperparameters, observations
 from colltune.learn.decision_model import DecisionModel
 from colltune.learn.gains import Shortlist, expected_gains
-from colltune.learn.gaussian import Floats, Rows
-from colltune.learn.informed import Trust
+from colltune.learn.gaussian import PRIOR_MEAN, Floats, Rows
 from colltune.learn.noise import MEASURED_SD, log_variances
 from colltune.learn.scenario_columns import scenario_columns
 from colltune.learn.selection_uncertainty import Duels, Mask, far_ends, nearest
@@ -32,8 +31,6 @@ from colltune.learn.told import History
 _REPETITION_SD = 0.05
 # The scenarios where all choices are tried first, as shares of the logarithmic ranges of nodes, ppn and size.
 _DESIGN: Floats = np.array([(0.5, 0.5, 0.5), (1.0, 1.0, 0.7), (0.5, 0.5, 0.85), (1.0, 1.0, 0.3)])
-# The share of the insurance that is kept where a prior covers the far ends of the space.
-_INSURED = 0.4
 # The posterior is brought up to date once what is new is this part of all that is known: the more is known the less one
 # answer more changes, and what is asked for next is chosen as if all before it were answered.
 _NEWS = 1.0 / 128.0
@@ -81,10 +78,7 @@ class DecisionSettings:
 class DecisionLearner:
     """A Learner of single pairs."""
 
-    def __init__(
-        self, space: Space, seed: int, settings: DecisionSettings | None = None, prior: Model | None = None
-    ) -> None:
-        """``prior``: relative times known from elsewhere; NaN where it knows nothing."""
+    def __init__(self, space: Space, seed: int, settings: DecisionSettings | None = None) -> None:
         self._space, self._seed = space, seed
         self._settings = settings or DecisionSettings()
         self._history = History(space)
@@ -103,8 +97,7 @@ class DecisionLearner:
         self._looks = np.zeros(shape, dtype=np.intp)
         self._rows: Rows = np.zeros(0, dtype=np.intp)  # the scenarios that are considered
         self._place: dict[int, int] = {}  # of a row among those
-        self._trust = Trust(prior, space.all_choices, seed)
-        self._trial = self._trust.trial(space.scenarios, space.choices)
+        self._theta = PRIOR_MEAN
         self._belief: Belief | None = None
         self._duels: Duels | None = None
         self._news: list[Sample] = []  # told, and not yet in the posterior
@@ -155,9 +148,7 @@ class DecisionLearner:
         look = self._look(time_s)
         cost = self._cost(time_s, look)
         plan: list[tuple[int, int, int]] = []
-        while len(plan) < count and (
-            first := self._try_prior(free) or self._begin(cost, free) or self._probe(cost, free)
-        ):
+        while len(plan) < count and (first := self._begin(cost, free) or self._probe(cost, free)):
             free[first] = False
             plan.append((*first, int(look[first])))
         while len(plan) < count and free.any():
@@ -218,7 +209,7 @@ class DecisionLearner:
             raise ValueError("no sample with a time was told yet")
         settings = self._settings
         return DecisionModel(
-            self._number, self._history, self._seen(), self._trust, settings.freedom, settings.fit_iterations
+            self._number, self._history, self._seen(), self._seed, settings.freedom, settings.fit_iterations
         )
 
     @property
@@ -287,17 +278,9 @@ class DecisionLearner:
         iterations = self._settings.fit_iterations if hyperparameters and known >= 8 else 0
         if iterations:
             self._fitted = known
-        seen, measured = self._seen(), list(self._history.times())
-        self._trust.weigh(seen, measured, len(self._choices), iterations)
-        self._belief = Belief(
-            self._all_columns[rows],
-            len(self._choices),
-            replace(seen, log_time=seen.log_time - self._trust.offsets(measured)),
-            self._trust.theta,
-            self._settings.freedom,
-        )
-        grid = [(self._space.scenarios[row], choice) for row in rows for choice in self._choices]
-        self._belief.mean += self._trust.offsets(grid).reshape(self._belief.mean.shape)
+        seen, choices = self._seen(), len(self._choices)
+        self._theta = fit_hyperparameters(self._theta, seen, choices, self._seed, iterations)
+        self._belief = Belief(self._all_columns[rows], choices, seen, self._theta, self._settings.freedom)
         self._duels = None
 
     def _update(self) -> bool:
@@ -355,18 +338,9 @@ class DecisionLearner:
         noise = _result_variance(look[rows, numbers])
         return Shortlist(belief, duels, rows, numbers, noise, worth), rows, numbers
 
-    def _try_prior(self, free: Mask) -> tuple[int, int] | None:
-        """A cheap pair that tests the prior; None where there is none to test."""
-        for scenario, choice in self._trial:
-            place, number = self._place.get(self._row[scenario]), self._number[choice]
-            if place is not None and free[place, number] and not self._looks[self._row[scenario], number]:
-                return place, number
-        return None
-
     def _begin(self, cost: Floats, free: Mask) -> tuple[int, int] | None:
         """The cheapest unmeasured pair in the first scenario of the design that has one."""
-        # A confirmed prior makes the design unnecessary.
-        for row in () if self._trust.believed else self._design:
+        for row in self._design:
             place = self._place.get(int(row))
             if place is not None and (unseen := free[place] & (self._looks[row] == 0)).any():
                 return place, int(np.where(unseen, cost[place], np.inf).argmin())
@@ -380,11 +354,7 @@ class DecisionLearner:
         if not (open_pairs := [(float(cost[pair]), *pair) for pair in pairs]):
             return None
         price, place, number = min(open_pairs)
-        return (place, number) if self._probed_s + price <= self._insurance * self._spent_s else None
-
-    @property
-    def _insurance(self) -> float:
-        return self._settings.insurance * (_INSURED if self._trust.believed else 1.0)
+        return (place, number) if self._probed_s + price <= self._settings.insurance * self._spent_s else None
 
 
 def _greatest(values: Floats, count: int) -> Rows:

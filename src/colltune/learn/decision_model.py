@@ -6,8 +6,8 @@ import numpy as np
 
 from colltune.core.choice import Choice
 from colltune.core.model_answers import Prediction
-from colltune.learn.belief import Belief, Observations
-from colltune.learn.informed import Trust
+from colltune.learn.belief import Belief, Observations, fit_hyperparameters
+from colltune.learn.gaussian import PRIOR_MEAN
 from colltune.learn.scenario_columns import scenario_columns
 from colltune.learn.told import History, Pair
 
@@ -20,22 +20,21 @@ class DecisionModel:
         number: dict[Choice, int],
         history: History,
         seen: Observations,
-        trust: Trust,
+        seed: int,
         freedom: float,
         iterations: int,
     ) -> None:
         """``freedom``: see ChoiceProcess; ``iterations`` of the fit of the hyperparameters."""
         self._number, self._history = number, history
-        self._trust = trust.anew()
         pairs = list(history.times())
         self._row_of = {scenario: row for row, scenario in enumerate(dict.fromkeys(scenario for scenario, _ in pairs))}
         rows = np.array([self._row_of[scenario] for scenario, _ in pairs], dtype=np.intp)
-        self._trust.weigh(seen, pairs, len(number), iterations)
+        theta = fit_hyperparameters(PRIOR_MEAN, seen, len(number), seed, iterations)
         self._belief = Belief(
             np.zeros((0, 3)),
             len(number),
-            Observations(seen.z, rows, seen.number, seen.log_time - self._trust.offsets(pairs), seen.noise),
-            self._trust.theta,
+            Observations(seen.z, rows, seen.number, seen.log_time, seen.noise),
+            theta,
             freedom,
         )
 
@@ -47,7 +46,6 @@ class DecisionModel:
         for number in np.unique(numbers):
             own = numbers == number
             log_time[own], variance[own] = self._belief.at(columns[own], rows[own], int(number))
-        log_time += self._trust.offsets(pairs)
         excluded = np.zeros(len(pairs), dtype=bool)
         if self._history.anything_failed:
             excluded[:] = [self._history.excluded(*pair) for pair in pairs]

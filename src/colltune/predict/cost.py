@@ -1,12 +1,10 @@
 """A cost model of algorithms: their traffic times a machine's constants.
 
 A time is the sum of terms of LogGP (Alexandrov et al. 1995): rounds, messages and bytes of the busiest rank and node,
-and work on memory (``colltune.traffic``). The constants of a machine are fitted to its times by non-negative least
-squares of relative errors, repeated with the weights of a robust loss, and drawn towards those of other machines.
+and work on memory (``colltune.traffic``). The constants are the mean of those of other clusters.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import lru_cache
 from operator import attrgetter
 
@@ -16,6 +14,7 @@ from colltune.catalog.read import read_toml
 from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.scenario import Scenario
 from colltune.learn.scenario_columns import Floats
+from colltune.predict.bursts import in_flight
 from colltune.traffic import Traffic, describe
 
 # A time is the sum of these numbers, each times a constant. Two thresholds stand for the protocol of large messages.
@@ -24,26 +23,11 @@ TERMS = (
     "local_bytes", "reduced_bytes", "copied_bytes", "far_bytes", "rounds_beyond_8k", "rounds_beyond_256k",
 )  # fmt: skip
 _counted = attrgetter(*TERMS[1:-2])
-_ITERATIONS = 8
 _MOST_RANKS = 16384
-# Relative errors below this count by their square, beyond it by less.
-_ROBUST = 0.05
 # Textbook algorithms of each collective: by them terms are compared at one scenario.
 _REFERENCE: dict[str, list[str]] = read_toml("textbook")
 
 Pair = tuple[Scenario, Choice]
-
-
-@dataclass(frozen=True)
-class Constants:
-    """Seconds per unit of each of TERMS (d,), and how uncertain each is, as a share of it."""
-
-    values: Floats
-    uncertainty: Floats
-
-    def seconds(self, pairs: Sequence[Pair]) -> Floats:
-        """(n,): NaN for a pair without a description."""
-        return np.asarray(terms(pairs) @ self.values)
 
 
 def terms(pairs: Sequence[Pair]) -> Floats:
@@ -66,48 +50,27 @@ def _terms(scenario: Scenario, choice: Choice) -> tuple[float, ...]:
     return 1.0, *_counted(found), found.network_rounds * (mean > 8192), found.network_rounds * (mean > 262144)
 
 
-def fit_constants(times: Mapping[Pair, float]) -> Constants | None:
-    """The constants of one machine, from seconds; None where fewer than two of its pairs are described."""
-    from scipy.optimize import nnls
-
-    pairs = list(times)
-    rows = terms(pairs)
-    seconds = np.array([times[pair] for pair in pairs], dtype=float)
-    known = np.isfinite(rows).all(axis=1) & (seconds > 0)
-    if known.sum() < 2:
-        return None
-    shares = rows[known] / seconds[known][:, None]
-    scale = np.abs(shares).max(axis=0)
-    used = scale > 0
-    shares, scale = shares[:, used] / scale[used], scale[used]
-    weight = np.ones(len(shares))
-    own = np.zeros(int(used.sum()))
-    for _ in range(_ITERATIONS):
-        own, _ = nnls(shares * weight[:, None], weight)
-        said = np.maximum(shares @ own, 1e-6)
-        weight = 1.0 / np.sqrt(np.maximum(np.abs(np.log(said)), _ROBUST)) / np.sqrt(np.maximum(said, 0.3))
-    left = shares * weight[:, None]
-    error = float(np.median(np.abs(np.log(said)))) / 0.674
-    spread = np.sqrt(np.maximum(np.diag(np.linalg.pinv(left.T @ left)), 0.0)) * error
-    values, uncertainty = np.zeros(len(TERMS)), np.full(len(TERMS), np.inf)
-    values[used] = own / scale
-    uncertainty[used] = spread / np.maximum(own, 1e-12)
-    return Constants(values, uncertainty)
-
-
-def pooled(constants: Sequence[Constants]) -> Floats:
-    """(d,): the geometric mean; a constant that is zero on one machine counts as a ten-thousandth of the mean there."""
-    values = np.array([one.values for one in constants])
-    floor = 1e-4 * values.mean(axis=0) + 1e-16
-    return np.asarray(np.exp(np.log(np.maximum(values, floor)).mean(axis=0)))
-
-
 _ABSOLUTE = ("burst", "burst_rank", "largest", "network_rounds")
 # What is compared with the references, beside the model's own time: all that adds up over the rounds, but for memory.
 _RELATIVE = tuple(one for one in Traffic.__slots__ if one not in ("burst", "burst_rank", "largest", "memory_bytes"))
 RELATIVE_COLUMNS = len(_RELATIVE) + len(_ABSOLUTE)
 _compared, _absolute = attrgetter(*_RELATIVE), attrgetter(*_ABSOLUTE)
 _FARTHEST = 5.0
+
+
+# Shapes and a size at which choices are compared by what they send: nodes, ranks per node, bytes.
+_COMPARED_AT = ((16, 4, 65536), (8, 1, 1024))
+Kind = tuple[object, ...]
+
+
+@lru_cache(maxsize=2_000)
+def kind_of(collective: str, choice: Choice) -> Kind:
+    """What a choice sends: alike for choices, of whatever library, that send the same; its name where none knows."""
+    pairs = [(Scenario(collective, *at), choice) for at in _COMPARED_AT]
+    if any(described(*pair) is None for pair in pairs):
+        return (str(choice),)
+    sent = np.round(relative_columns(pairs), 3).ravel().tolist()
+    return (*sent, *(round(np.log2(in_flight(*pair)), 2) for pair in pairs))
 
 
 @lru_cache(maxsize=20_000)

@@ -9,7 +9,12 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.scenario import Scenario
 from colltune.core.summary import Guess
 from colltune.learn.scenario_columns import Floats
-from colltune.predict.calibration import LOSS, MOST_PROBABLE, Calibration, probability_of_loss
+from colltune.predict.deviation import LOSS, probability_of_loss
+from colltune.predict.model import TimesModel
+
+# With no more than this predicted probability may a choice that replaces the default lose more than LOSS. On clusters
+# that were left out far fewer lost (docs/design/prior.md, which says how it is chosen).
+MOST_PROBABLE = 0.15
 
 
 def vetoed(
@@ -38,7 +43,8 @@ def vetoed(
 
 
 def judged(
-    known: Calibration,
+    model: TimesModel,
+    collective: str,
     groups: Sequence[tuple[Scenario, Choice, Sequence[Choice]]],
     reasons: Sequence[str],
     risk: float = MOST_PROBABLE,
@@ -46,7 +52,7 @@ def judged(
     """Of each group (scenario, the default's algorithm, others) what ``vetoed`` says; where there are no others the
     default, for its reason in ``reasons``.
     """
-    compared = iter(known.against([group for group in groups if group[2]]))
+    compared = iter(model.against(collective, [group for group in groups if group[2]]))
     return [
         vetoed(*group, *next(compared), risk) if group[2] else Guess(group[0], DEFAULT, 0.0, reason)
         for group, reason in zip(groups, reasons, strict=True)

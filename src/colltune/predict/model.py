@@ -1,10 +1,11 @@
-"""What other clusters' times say of a machine before and after a few measurements: the model that colltune ships.
+"""What other clusters' times say of a machine that nobody measured: the model that colltune ships.
 
 The file is a NumPy archive of plain arrays and one JSON text; reading it runs no code and needs no scikit-learn.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -21,20 +22,38 @@ from colltune.learn.scenario_columns import Floats, scenario_columns
 from colltune.machine.arrays import Archive
 from colltune.machine.files import read_file, read_record
 from colltune.predict.bursts import in_flight, posts_at_once
-from colltune.predict.calibration import Calibration
-from colltune.predict.cost import TERMS, Constants, Pair, described, pooled
-from colltune.predict.pair_kernel import HYPERPARAMETERS, PairKernel
-from colltune.predict.prior_rows import UNBORNE, prior_rows
+from colltune.predict.cost import TERMS, Kind, Pair, described, kind_of, relative_columns, relative_seconds
+from colltune.predict.deviation import HYPERPARAMETERS, deviations
 from colltune.predict.trees import Forest
 
-SCHEMA = 2
+SCHEMA = 3
 FILE = "model.npz"
 HEAD = "head"
 # How far beyond the clusters it was trained on a model is asked, in doublings of nodes, ranks per node and size. On
 # clusters that were left out it lost as seldom there as inside (docs/design/prior.md).
-_BEYOND = 1.0
+_BEYOND = 2.0
+# Added to the log time of a choice that has more messages in flight than worked on other machines.
+_UNBORNE = 1.5
+# What fewer clusters measured may be a habit of one of them.
+FEWEST_CLUSTERS = 2
 # A collective without tables uses those of the one that moves the same data in the same way.
 _LIKE = {"reduce_scatter_block": "reduce_scatter"}
+
+
+def prior_rows(pairs: Sequence[Pair], column: Mapping[Kind, int], values: Floats) -> Floats:
+    """What the trees see of each pair. (n, 8 + t + 1 + m): nodes, ppn and size, ranks, bytes times and over ranks,
+    messages in flight, as logarithms; whether the ranks are no power of two; what the choice sends; the cost model's
+    time, by the constants ``values``; the kind of the choice, of m in ``column``.
+    """
+    nodes, ppn, size = scenario_columns([scenario for scenario, _ in pairs]).T
+    ranks = nodes + ppn
+    flying = np.log2([in_flight(*pair) for pair in pairs])
+    odd = np.array([float(scenario.ranks & (scenario.ranks - 1) != 0) for scenario, _ in pairs])
+    nothing = len(column)
+    kinds = [column.get(kind_of(scenario.collective, choice), nothing) for scenario, choice in pairs]
+    columns = np.stack([nodes, ppn, size, ranks, size + ranks, size - ranks, flying, odd], axis=1)
+    modelled = relative_seconds(pairs, values)[:, None]
+    return np.hstack([columns, relative_columns(pairs), modelled, np.eye(nothing + 1)[kinds, :nothing]])
 
 
 @dataclass(frozen=True)
@@ -60,57 +79,58 @@ class Range:
 class CollectiveTimes:
     """A Model of the log of each time over the best of its scenario, from trees as arrays; of one collective.
 
-    ``clusters``, ``trained``: whose times it learned from, and where these lie. It predicts elsewhere too.
+    ``measured``: a choice of each kind that was trained on, and how many clusters measured that kind. ``constants``
+    (d,): of the cost model. ``bearable``: messages in flight that worked on every cluster. ``clusters``, ``trained``:
+    whose times it learned from, and where these lie.
     """
 
+    collective: str
     forest: Forest
-    number: Mapping[Choice, int]
-    constants: Constants
+    measured: tuple[tuple[Choice, int], ...]
+    constants: Floats
     bearable: float
     clusters: tuple[str, ...]
     trained: Range
 
+    @cached_property
+    def column(self) -> dict[Kind, int]:
+        return {kind_of(self.collective, choice): place for place, (choice, _) in enumerate(self.measured)}
+
     def knows(self, pair: Pair) -> bool:
-        """Whether it was measured, or it is known what it sends."""
-        return pair[1] in self.number or described(*pair) is not None
+        """Whether enough clusters measured what the choice sends, and it is known what that is here."""
+        place = self.column.get(kind_of(pair[0].collective, pair[1]))
+        fewest = min(FEWEST_CLUSTERS, len(self.clusters))
+        return place is not None and self.measured[place][1] >= fewest and described(*pair) is not None
+
+    def unborne(self, pairs: Sequence[Pair]) -> Floats:
+        """(n,): 1 for what posts more messages at once than any cluster bore, else 0."""
+        return np.array([float(posts_at_once(c) and in_flight(s, c) > self.bearable) for s, c in pairs])
+
+    def ratios(self, pairs: Sequence[Pair]) -> Floats:
+        """(n,): the log of each time over the best of its scenario, as the trees have it."""
+        said = self.forest.predict(prior_rows(pairs, self.column, self.constants))
+        return np.asarray(said.mean(axis=0)[:, 0])
 
     def predict(self, pairs: Sequence[Pair]) -> Prediction:
-        """NaN for what nobody measured or described."""
+        """With caution for what posts too many messages at once. NaN for what nobody measured or described."""
         log_time = np.full(len(pairs), np.nan)
-        known = [row for row, pair in enumerate(pairs) if self.knows(pair)]
+        known = [
+            row
+            for row, pair in enumerate(pairs)
+            if kind_of(pair[0].collective, pair[1]) in self.column or described(*pair) is not None
+        ]
         if known:
             some = [pairs[row] for row in known]
-            risk = [float(posts_at_once(c) and in_flight(s, c) > self.bearable) for s, c in some]
-            rows = prior_rows(some, self.number, self.constants.values)
-            log_time[known] = self.forest.predict(rows).mean(axis=0)[:, 0] + UNBORNE * np.array(risk)
+            log_time[known] = self.ratios(some) + _UNBORNE * self.unborne(some)
         return Prediction(log_time, np.where(np.isfinite(log_time), 0.5, np.inf))
-
-
-@dataclass(frozen=True)
-class TrainedTimes:
-    """A Model: what ``times`` says where it was trained, and nothing elsewhere."""
-
-    times: CollectiveTimes
-
-    def predict(self, pairs: Sequence[Pair]) -> Prediction:
-        said = self.times.predict(pairs)
-        inside = self.times.trained.holds([scenario for scenario, _ in pairs])
-        return Prediction(np.where(inside, said.log_time, np.nan), np.where(inside, said.std, np.inf))
-
-
-class _Nothing:
-    """A Model that knows nothing."""
-
-    def predict(self, pairs: Sequence[tuple[Scenario, Choice]]) -> Prediction:
-        return Prediction(np.full(len(pairs), np.nan), np.full(len(pairs), np.inf))
 
 
 @dataclass(frozen=True, eq=False)
 class TimesModel:
-    """``theta`` (h,): hyperparameters of ``predict/pair_kernel.py``, fitted to what is left of left-out clusters."""
+    """``theta``: HYPERPARAMETERS of ``predict/deviation.py``, fitted to what is left of left-out clusters."""
 
     collectives: Mapping[str, CollectiveTimes]
-    theta: Floats
+    theta: Mapping[str, float]
 
     def knows(self, collective: str) -> bool:
         """Whether other clusters measured it, or one that moves the same data in the same way."""
@@ -120,21 +140,28 @@ class TimesModel:
         """Raises KeyError for what is not known."""
         return self.collectives[_LIKE.get(collective, collective)]
 
-    def calibration(
-        self, collective: str, pairs: Sequence[Pair], seed: int = 0, defaults: Mapping[Scenario, Choice] | None = None
-    ) -> Calibration:
-        """What is known of ``pairs`` of one collective before any measurement; ``defaults`` as of Calibration.
+    def against(
+        self, collective: str, groups: Iterable[tuple[Scenario, Choice, Sequence[Choice]]]
+    ) -> list[tuple[Floats, Floats]]:
+        """Of each scenario, default and m choices: (m,) mean and deviation of the log times over the default's.
 
-        Of a collective without tables no choice is known to be better; the constants are the mean of the others'.
+        What posts too many messages at once is marked down as a choice, and not as the default: on a machine that bears
+        more than others did its default is fast.
         """
-        own = self.collectives.get(_LIKE.get(collective, collective))
-        constants, bearable = self._mean() if own is None else (own.constants, own.bearable)
-        kernel = PairKernel(self.theta, constants.values, bearable)
-        return Calibration(pairs, own or _Nothing(), constants, kernel, seed, defaults=defaults)
-
-    def _mean(self) -> tuple[Constants, float]:
-        some = [one.constants for one in self.collectives.values()]
-        return Constants(pooled(some), some[0].uncertainty), min(one.bearable for one in self.collectives.values())
+        wanted = list(groups)
+        pairs = [(scenario, choice) for scenario, _, choices in wanted for choice in choices]
+        bases = [(scenario, default) for scenario, default, choices in wanted for _ in choices]
+        if not pairs:
+            return [(np.zeros(0), np.zeros(0)) for _ in wanted]
+        own = self.of(collective)
+        every = list(dict.fromkeys([*pairs, *bases]))
+        ratio = dict(zip(every, own.ratios(every).tolist(), strict=True))
+        marks = own.unborne(pairs), own.unborne(bases)
+        apart = np.array([ratio[pair] - ratio[base] for pair, base in zip(pairs, bases, strict=True)])
+        mean = self.theta["trees"] * (apart + _UNBORNE * marks[0])
+        std = deviations(self.theta, own.constants, pairs, bases, marks)
+        ends = np.cumsum([len(choices) for _, _, choices in wanted])[:-1]
+        return list(zip(np.split(mean, ends), np.split(std, ends), strict=True))
 
 
 def load_model(path: Path | None = None) -> TimesModel:
@@ -152,9 +179,8 @@ def load_model(path: Path | None = None) -> TimesModel:
 class _WrittenTimes(msgspec.Struct):
     """What of ``CollectiveTimes`` is no array."""
 
-    choices: tuple[str, ...]
+    measured: tuple[tuple[str, int], ...]
     constants: tuple[float, ...]
-    uncertainty: tuple[float, ...]
     bearable: float | None
     clusters: tuple[str, ...]
     trained: Range
@@ -163,8 +189,7 @@ class _WrittenTimes(msgspec.Struct):
 class _ModelHead(msgspec.Struct):
     schema: int
     terms: tuple[str, ...]
-    hyperparameters: tuple[str, ...]
-    theta: tuple[float, ...]
+    theta: dict[str, float]
     collectives: dict[str, _WrittenTimes]
 
 
@@ -172,17 +197,18 @@ def _read(arrays: Mapping[str, Any]) -> TimesModel:
     head = read_record(bytes(arrays[HEAD]), _ModelHead)
     if head.schema != SCHEMA or head.terms != tuple(TERMS):
         raise ValueError(f"it has schema {head.schema}, and this colltune reads {SCHEMA}")
-    if head.hyperparameters != tuple(name for name, _ in HYPERPARAMETERS):
+    if set(head.theta) != set(HYPERPARAMETERS) or not np.isfinite(list(head.theta.values())).all():
         raise ValueError("its hyperparameters are of another colltune")
     found = {}
     for collective, one in head.collectives.items():
-        number = {parse_choice(text): place for place, text in enumerate(one.choices)}
-        constants = Constants(np.array(one.constants), np.array(one.uncertainty))
+        measured = tuple((parse_choice(text), count) for text, count in one.measured)
+        column = {kind_of(collective, choice): place for place, (choice, _) in enumerate(measured)}
+        values = np.array(one.constants)
         prefix = f"{collective}."
         # An array of the archive is decompressed when it is looked up.
         own = {name.removeprefix(prefix): arrays[name] for name in arrays if name.startswith(prefix)}
-        some = [(Scenario(collective, 2, 1, 64), choice) for choice in list(number)[:1]]
-        forest = Forest.from_arrays(own, prior_rows(some, number, constants.values).shape[1])
+        width = prior_rows([(Scenario(collective, 2, 1, 64), measured[0][0])], column, values).shape[1]
+        forest = Forest.from_arrays(own, width)
         bearable = np.inf if one.bearable is None else one.bearable
-        found[collective] = CollectiveTimes(forest, number, constants, bearable, one.clusters, one.trained)
-    return TimesModel(found, np.array(head.theta))
+        found[collective] = CollectiveTimes(collective, forest, measured, values, bearable, one.clusters, one.trained)
+    return TimesModel(found, head.theta)

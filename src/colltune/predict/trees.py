@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from colltune.learn.scenario_columns import Floats
 
-_FIELDS = ("feature", "threshold", "left", "right", "missing_left", "value", "root")
+FIELDS = ("feature", "threshold", "left", "right", "missing_left", "value", "root")
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,15 +52,15 @@ class Forest:
             at[going] = np.where(left, self.left[node], self.right[node])
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        return {name: getattr(self, name) for name in _FIELDS}
+        return {name: getattr(self, name) for name in FIELDS}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], columns: int) -> "Forest":
         """Raises ValueError for arrays that are no forest over ``columns`` columns: evaluation would not end."""
-        forest = cls(*(arrays[name] for name in _FIELDS))
+        forest = cls(*(arrays[name] for name in FIELDS))
         nodes = np.arange(len(forest.feature))
         inner = forest.feature >= 0
-        sizes = {len(getattr(forest, name)) for name in _FIELDS if name != "root"}
+        sizes = {len(getattr(forest, name)) for name in FIELDS if name != "root"}
         if len(sizes) != 1 or forest.value.ndim != 2 or not np.isfinite(forest.value).all():
             raise ValueError("arrays of different lengths, or values that are not finite")
         if (forest.feature >= columns).any() or (forest.root < 0).any() or (forest.root >= len(nodes)).any():
@@ -70,33 +70,3 @@ class Forest:
             if ((child <= nodes) | (child >= len(nodes)))[inner].any():
                 raise ValueError("a node that leads nowhere")
         return forest
-
-
-def forest_of(estimator: Any) -> Forest:
-    """The arrays of a fitted regression forest of scikit-learn."""
-    parts: dict[str, list[NDArray[Any]]] = {name: [] for name in _FIELDS}
-    start = 0
-    for grown in estimator.estimators_:
-        tree = grown.tree_
-        leaf = tree.children_left < 0
-        missing = getattr(tree, "missing_go_to_left", np.zeros(tree.node_count))
-        for name, array in (
-            ("feature", np.where(leaf, -1, tree.feature).astype(np.int16)),
-            # Rounded down, so that no value that went left goes right.
-            ("threshold", _round_down(tree.threshold)),
-            ("left", np.where(leaf, 0, tree.children_left + start).astype(np.int32)),
-            ("right", np.where(leaf, 0, tree.children_right + start).astype(np.int32)),
-            ("missing_left", np.asarray(missing, dtype=bool)),
-            ("value", tree.value[:, 0, :].astype(np.float32)),
-            ("root", np.array([start], dtype=np.int32)),
-        ):
-            parts[name].append(array)
-        start += tree.node_count
-    return Forest(*(np.concatenate(parts[name]) for name in _FIELDS))
-
-
-def _round_down(threshold: Floats) -> NDArray[np.float32]:
-    """The greatest single-precision number that is not above: x <= it is then x <= the threshold, for such x."""
-    rounded = threshold.astype(np.float32)
-    above = rounded.astype(np.float64) > threshold
-    return np.where(above, np.nextafter(rounded, np.float32(-np.inf)), rounded).astype(np.float32)

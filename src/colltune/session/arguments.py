@@ -96,14 +96,6 @@ class CampaignArguments(TypedDict, total=False):
             " Default: what Slurm or the names of the hosts tell, else serial."
         ),
     ]
-    prior: Annotated[
-        str | Sequence[str] | None,
-        Said(
-            "Start from what is known elsewhere: an earlier tuning, a table of `colltune study collect` (of another"
-            " cluster, or simulated), a model of `colltune study train`, or shipped. May be given several times.",
-            kind=list[str],
-        ),
-    ]
     store: Annotated[
         PathLike | None,
         Said(
@@ -235,7 +227,7 @@ def paths_of(given: PathLike | Sequence[PathLike]) -> list[Path]:
 
 
 # Arguments of `tune` that say nothing for MPI_Alltoallv, whose algorithms and table are our own.
-_NOT_FOR_ALLTOALLV = ("runtime", "check", "min_size", "sizes", "gate", "reproducible", "topology", "prior")
+_NOT_FOR_ALLTOALLV = ("runtime", "check", "min_size", "sizes", "gate", "reproducible", "topology")
 
 
 def refuse_with_alltoallv(given: Collection[str]) -> None:

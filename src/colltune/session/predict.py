@@ -5,7 +5,7 @@ likely it loses against the default.
 """
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,23 +19,18 @@ from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.core.space import Space, message_sizes, shapes
 from colltune.core.summary import Guess, PredictedSizes, Summary
 from colltune.distill.minimal_rules import distill_proven
-from colltune.predict.calibration import MOST_PROBABLE
-from colltune.predict.guesses import judged
+from colltune.predict.guesses import MOST_PROBABLE, judged
 from colltune.predict.model import TimesModel
 from colltune.store.tuning import MANIFEST, Tuning, load_tuning
 
 
 @dataclass(frozen=True)
 class PredictResult:
-    """``took_s``: for all collectives, from features to the bytes of the files. ``measured``: pairs, within
-    ``measuring_s``; 0 without a calibration.
-    """
+    """``took_s``: for all collectives, from features to the bytes of the files."""
 
     tuning: Tuning
     guesses: Sequence[Guess]
     took_s: float
-    measured: int = 0
-    measuring_s: float = 0.0
 
 
 def existing_tuning(out: Path, here: Environment) -> Tuning | None:
@@ -67,29 +62,18 @@ def predict(
 
     ``risk``: with no greater probability may a rule lose more than LOSS against the default.
     """
-    names = _known(collectives, model, bench)
-    spaces = (_space(bench, name, largest_bytes) for name in names)
-    return result_of(bench, spaces, lambda space: _guesses(bench, model, space, risk), "predicted, not measured")
-
-
-def result_of(
-    bench: Workbench, spaces: Iterable[Space], guess: Callable[[Space], list[Guess]], reason: str
-) -> PredictResult:
-    """The tuning by what is to ``guess`` in ``spaces``, as far as the files of the bench's library can say it.
-
-    ``reason``: the same for every collective.
-    """
     started_s = time.monotonic()
     guesses: list[Guess] = []
     rule_sets: dict[str, RuleSet] = {}
-    for space in spaces:
-        guesses += (own := guess(space))
-        basis = bench.catalogue.collective(space.collective).basis
+    for name in _known(collectives, model, bench):
+        space = _space(bench, name, largest_bytes)
+        guesses += (own := _guesses(bench, model, space, risk))
+        basis = bench.catalogue.collective(name).basis
         chosen = {one.scenario: one.choice for one in own}
-        rule_sets[space.collective] = bench.expressible(distill_proven(chosen, space, basis))
+        rule_sets[name] = bench.expressible(distill_proven(chosen, space, basis))
     tuning = bench.tuning(rule_sets)
     took_s = time.monotonic() - started_s
-    return PredictResult(replace(tuning, summary=summary_of(guesses, took_s, reason)), guesses, took_s)
+    return PredictResult(replace(tuning, summary=_summary_of(guesses, took_s)), guesses, took_s)
 
 
 def widened(bench: Workbench, nodes: int | None, ppn: int | None) -> Workbench:
@@ -134,18 +118,16 @@ def _guesses(bench: Workbench, model: TimesModel, space: Space, risk: float) -> 
             reason = "there is no other choice"
         groups.append((scenario, twin or DEFAULT, others))
         reasons.append(reason)
-    known = model.calibration(name, [(space.scenarios[0], DEFAULT)])
-    return judged(known, groups, reasons, risk)
+    return judged(model, name, groups, reasons, risk)
 
 
-def summary_of(guesses: Sequence[Guess], took_s: float, reason: str) -> Summary:
-    """Of a prediction that was made in ``took_s``; ``reason`` is the same for every collective."""
+def _summary_of(guesses: Sequence[Guess], took_s: float) -> Summary:
     names = dict.fromkeys(guess.scenario.collective for guess in guesses)
     made = tuple(guess for guess in guesses if guess.choice != DEFAULT)
     sizes = {n: sorted({g.scenario.size_bytes for g in guesses if g.scenario.collective == n}) for n in names}
     return Summary(
         gated=False,
-        reasons=dict.fromkeys(names, reason),
+        reasons=dict.fromkeys(names, "predicted, not measured"),
         total_s=took_s,
         prediction=PredictedSizes({name: tuple(some) for name, some in sizes.items()}, made),
     )

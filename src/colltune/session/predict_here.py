@@ -1,7 +1,7 @@
 """Predicts where the options say: finds MPI and model, and writes. What `colltune predict` does."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,7 +11,7 @@ from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError
 from colltune.core.scenario import NONBLOCKING
 from colltune.deploy.applied import put_in_force
-from colltune.predict.calibration import MOST_PROBABLE
+from colltune.predict.guesses import MOST_PROBABLE
 from colltune.predict.model import load_model
 from colltune.session.arguments import LARGEST_BYTES
 from colltune.session.predict import PredictResult, existing_tuning, predict, widened
@@ -36,14 +36,11 @@ def predict_here(
     *,
     model: Path | None = None,
     largest_bytes: int = LARGEST_BYTES,
-    calibrated: bool = False,
     risk: float = MOST_PROBABLE,
-    note: Callable[[str], None] = lambda _text: None,
 ) -> Predicted:
     """Predicts for ``collectives``, or all that the model knows, and writes the tuning ``out``.
 
-    With ``calibrated`` a few pairs are measured on the job first, for ten seconds at most; else none. ``risk``: with
-    no greater probability may a rule lose more than 3% against the default.
+    ``risk``: with no greater probability may a rule lose more than 3% against the default.
     Raises ColltuneError, also where the library would not read the files.
     """
     unknown = [name for name in parse_collectives(collectives) if name in NONBLOCKING]
@@ -56,19 +53,13 @@ def predict_here(
         )
     known = load_model(model)
     # A workbench of two ranks opens anywhere; the prediction is for the job, or for the shape in the options.
-    where = machine if calibrated else replace(machine, nodes=None, ppn=max(machine.ppn or 2, 2))
+    where = replace(machine, nodes=None, ppn=max(machine.ppn or 2, 2))
     opened = open_workbench(where, os.environ)
     bench = widened(opened, machine.nodes, machine.ppn)
     mpiexec = str(bench.installation.mpiexec)
     if existing_tuning(out, bench.environment) is not None:
         return Predicted(None, mpiexec)
-    if calibrated:
-        # Imported late: a prediction without measuring needs none of what fits and measures.
-        from colltune.session.calibrate import predict_calibrated
-
-        result = predict_calibrated(bench, opened, known, largest_bytes, collectives, note, risk)
-    else:
-        result = predict(bench, known, largest_bytes, collectives, risk)
+    result = predict(bench, known, largest_bytes, collectives, risk)
     # No job has loaded these files yet, so the library is asked before anybody gets them.
     with TemporaryDirectory(prefix="colltune-") as place:
         save_tuning(Path(place), result.tuning)

@@ -9,10 +9,9 @@ from scipy.optimize import minimize
 from colltune.core.grouping import grouped
 from colltune.learn.noise import MEASURED_SD
 from colltune.learn.scenario_columns import Floats
-from colltune.predict.bursts import Times
-from colltune.predict.cost import Pair
-from colltune.predict.pair_kernel import PRIOR_THETA, UNKNOWN, Columns, PairKernel
-from colltune.predict.transfer import TransferPrior
+from colltune.predict.cost import Pair, kind_of, terms
+from colltune_study.training.learned_times import Times, learn_times
+from colltune_study.training.pair_kernel import PRIOR_THETA, UNKNOWN, Columns, PairKernel
 
 _ROWS = 100
 _SCENARIOS = 12
@@ -29,11 +28,11 @@ class Study:
     kernel: PairKernel
 
 
-def study(own: Times, others: Sequence[Times], seed: int) -> Study | None:
+def study(own: Times, others: Mapping[str, Times], seed: int) -> Study | None:
     """What the prior of ``others`` leaves of ``own``; None where it knows nothing."""
-    choices = sorted({choice for _, choice in own})
-    prior = TransferPrior(others, choices, seed)
-    if prior.constants is None or not prior.choices:
+    choices = {choice for _, choice in own}
+    prior = learn_times(others, choices, seed)
+    if prior is None or not any(kind_of(prior.collective, choice) in prior.column for choice in choices):
         return None
     random = np.random.default_rng(seed)
     by_scenario = grouped(sorted(own), lambda pair: pair[0])
@@ -44,17 +43,17 @@ def study(own: Times, others: Sequence[Times], seed: int) -> Study | None:
         pairs += [mine[place] for place in random.permutation(len(mine))[: max(4, _ROWS // _SCENARIOS)]]
         if len(pairs) >= _ROWS:
             break
-    kernel = PairKernel(PRIOR_THETA, prior.constants.values, prior.bearable)
+    kernel = PairKernel(PRIOR_THETA, prior.constants, prior.bearable)
     log_time = np.log([own[pair] for pair in pairs])
     predicted = prior.predict(pairs).log_time
-    level = np.nanmedian(np.log(np.maximum(prior.constants.seconds(pairs), 1e-7)))
+    level = np.nanmedian(np.log(np.maximum(terms(pairs) @ prior.constants, 1e-7)))
     return Study(kernel.columns(pairs), log_time - level, np.where(np.isfinite(predicted), predicted, UNKNOWN), kernel)
 
 
 def studies_of(tables: Mapping[str, Mapping[str, Times]], seed: int = 0) -> list[Study]:
     """One of each table that has another machine's beside it. ``tables``: by collective and machine."""
     found = [
-        study(own, [other for key, other in by_machine.items() if key != name], seed)
+        study(own, {key: other for key, other in by_machine.items() if key != name}, seed)
         for _, by_machine in sorted(tables.items())
         if len(by_machine) > 1
         for name, own in sorted(by_machine.items())

@@ -12,13 +12,11 @@ from numpy.typing import NDArray
 
 from colltune.core.choice import format_choice
 from colltune.core.errors import InputError, on_os_error
-from colltune.predict.bursts import Times
 from colltune.predict.cost import TERMS
-from colltune.predict.model import HEAD, SCHEMA, CollectiveTimes, Range, TimesModel
-from colltune.predict.pair_kernel import HYPERPARAMETERS
-from colltune.predict.transfer import TransferPrior, times_of
-from colltune.predict.trees import forest_of
+from colltune.predict.model import HEAD, SCHEMA, TimesModel
 from colltune.store.dataset import load_grids
+from colltune_study.training.learned_times import Times, learn_times, times_of
+from colltune_study.training.pair_kernel import amplitudes
 from colltune_study.training.pair_kernel_fit import fit_pair_theta, studies_of
 
 # A table with fewer scenarios says little about a cluster.
@@ -33,7 +31,7 @@ def train_into(
     model = train_model(times, seed)
     for name, by_cluster in sorted(times.items()):
         known = model.collectives.get(name)
-        text = "too few to learn from" if known is None else f"{len(known.number)} choices"
+        text = "too few to learn from" if known is None else f"{len(known.measured)} kinds of choices"
         listen(f"{name}: times of {', '.join(sorted(by_cluster))}; {text}")
     save_model(model, out)
     return model
@@ -50,23 +48,14 @@ def read_times(paths: Sequence[Path]) -> dict[str, dict[str, Times]]:
 
 def train_model(tables: Mapping[str, Mapping[str, Times]], seed: int = 0) -> TimesModel:
     """``tables``: times by collective and cluster. Raises InputError where no two clusters measured one collective."""
-    found = {}
-    for collective, by_cluster in sorted(tables.items()):
-        sources = list(by_cluster.values())
-        choices = sorted({choice for times in sources for _, choice in times})
-        prior = TransferPrior(sources, choices, seed)
-        if len(sources) > 1 and prior.trees is not None and prior.constants is not None:
-            found[collective] = CollectiveTimes(
-                forest_of(prior.trees),
-                dict(prior.number),
-                prior.constants,
-                prior.bearable,
-                tuple(sorted(by_cluster)),
-                Range.of([scenario for times in sources for scenario, _ in times]),
-            )
+    found = {
+        collective: learned
+        for collective, by_cluster in sorted(tables.items())
+        if len(by_cluster) > 1 and (learned := learn_times(by_cluster, seed=seed)) is not None
+    }
     if not found:
         raise InputError("no collective has times of two clusters", "Give tables of more clusters")
-    return TimesModel(found, fit_pair_theta(studies_of(tables, seed)))
+    return TimesModel(found, amplitudes(fit_pair_theta(studies_of(tables, seed))))
 
 
 def save_model(model: TimesModel, path: Path) -> None:
@@ -75,16 +64,14 @@ def save_model(model: TimesModel, path: Path) -> None:
     collectives = {}
     for collective, one in sorted(model.collectives.items()):
         collectives[collective] = {
-            "choices": [format_choice(choice) for choice in sorted(one.number, key=lambda c: one.number[c])],
-            "constants": one.constants.values.tolist(),
-            "uncertainty": one.constants.uncertainty.tolist(),
+            "measured": [(format_choice(choice), count) for choice, count in one.measured],
+            "constants": one.constants.tolist(),
             "bearable": one.bearable if np.isfinite(one.bearable) else None,
             "clusters": one.clusters,
             "trained": asdict(one.trained),
         }
         arrays |= {f"{collective}.{name}": array for name, array in one.forest.arrays().items()}
-    names = [name for name, _ in HYPERPARAMETERS]
-    head = {"schema": SCHEMA, "terms": TERMS, "hyperparameters": names, "theta": model.theta.tolist()}
+    head = {"schema": SCHEMA, "terms": TERMS, "theta": model.theta}
     text = json.dumps({**head, "collectives": collectives})
     arrays[HEAD] = np.frombuffer(text.encode(), dtype=np.uint8)
     buffer = io.BytesIO()

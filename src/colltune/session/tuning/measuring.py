@@ -139,10 +139,7 @@ class Measuring:
         return plan
 
     def _learner(self, space: Space) -> Learner:
-        """A learner of ``space``, with the prior where there is one that knows the space."""
-        options = self.options
-        prior = options.prior.prior(space, self.listener.note) if options.prior is not None else None
-        return DecisionLearner(space, options.seed, prior=prior)
+        return DecisionLearner(space, self.options.seed)
 
 
 def _tell_refused(samples: Sequence[Sample], listener: Listener) -> None:

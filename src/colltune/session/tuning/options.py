@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError, on_os_error
-from colltune.core.extras import extra
 from colltune.core.proven import THRESHOLD, Decision, Verdict
 from colltune.core.space import Weight, weights_in_job
 from colltune.core.summary import Budget, Summary, TimeShare
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from colltune.bench.contract import Bench
     from colltune.bench.workbench import MachineOptions
     from colltune.learn.stakes import Stakes
-    from colltune.predict.priors import PriorSources
     from colltune.profile.application_profile import Profile
     from colltune.prove.time_plan import TimePlan
     from colltune.search.campaign import Outcome, Progress
@@ -65,7 +63,6 @@ class TuneOptions:
     weights: Callable[[int, int], Weight] = weights_in_job
     stakes: Stakes | None = None
     topology: str | None = None
-    prior: PriorSources | None = None
     application: tuple[Profile, ...] = ()
     runtime_s: float = 7200.0
     allowed_s: float | None = None
@@ -103,7 +100,7 @@ class TuneOptions:
         if found.check and len(found.application) != 1:
             what = f"{len(found.application)} are" if found.application else "none is"
             raise InputError(f"--check runs the application of a profile, and {what} given", "Give one by --profile")
-        return replace(found, prior=_load_prior(said["prior"]))
+        return found
 
     def require_something(self) -> None:
         """Raises InputError where the budget or the range of sizes is empty."""
@@ -160,16 +157,6 @@ def load_said_profiles(said: PathLike | Sequence[PathLike] | None) -> tuple[Prof
 
     paths = map(Path, [said] if isinstance(said, str | os.PathLike) else said)
     return tuple(load_profile(latest_profile(path) if path.is_dir() else path) for path in paths)
-
-
-def _load_prior(names: str | Sequence[str] | None) -> PriorSources | None:
-    if not names:
-        return None
-    from colltune.predict.priors import load_prior_sources
-
-    extra("sklearn", "--prior")
-    names = [names] if isinstance(names, str) else names
-    return load_prior_sources(names)
 
 
 @dataclass

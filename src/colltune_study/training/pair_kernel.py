@@ -1,6 +1,6 @@
 """How alike the times of two pairs are expected to be: the covariance of what a prior from other machines leaves.
 
-Notations: n pairs; ``theta`` (h,): logarithms of the hyperparameters, in the order of HYPERPARAMETERS; d terms of the
+Notations: n pairs; ``theta`` (h,): logarithms of the hyperparameters, in the order of _MEDIANS; d terms of the
 cost model. The logarithm of a pair's time is a level that all choices of a scenario share, plus ``trees`` times the
 prior's prediction, plus a Gaussian process whose covariance is the sum of
 
@@ -16,7 +16,7 @@ and Williams 2006, chapters 2 and 5; Bonilla, Chai and Williams 2008 for descrip
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,31 +25,31 @@ from colltune.core.choice import Choice
 from colltune.core.scenario import Scenario
 from colltune.learn.scenario_columns import Floats, scenario_columns
 from colltune.predict.bursts import in_flight, posts_at_once
-from colltune.predict.cost import Pair, relative_columns, terms
+from colltune.predict.cost import Pair, terms
+from colltune.predict.deviation import CENTRE, HYPERPARAMETERS, SCALE, UNBORNE_LENGTH, UNBORNE_SD, sent
 
 # Name and median of the prior of each. Amplitudes are in units of log time, lengths in doublings (traffic: of the root
 # mean square difference of its columns; shares: of their Euclidean distance).
-HYPERPARAMETERS = (
+_MEDIANS = (
     ("constant", 0.2), ("linear", 0.1), ("smooth", 0.25), ("traffic_smooth", 0.25), ("traffic", 0.25),
     ("constants", 0.3), ("shares", 0.2), ("rough", 0.1), ("traffic_length", 1.0), ("shares_length", 0.3),
     ("nodes_length", 3.0), ("ppn_length", 3.0), ("size_length", 4.0), ("trees", 1.0),
 )  # fmt: skip
-PRIOR_THETA: Floats = np.log([median for _, median in HYPERPARAMETERS])
-_PLACE = {name: place for place, (name, _) in enumerate(HYPERPARAMETERS)}
+PRIOR_THETA: Floats = np.log([median for _, median in _MEDIANS])
+_PLACE = {name: place for place, (name, _) in enumerate(_MEDIANS)}
 
-_CENTRE: Floats = np.array([6.0, 2.0, 12.0])
-_SCALE = 4.0
-_TRAFFIC_BOUNDS = (-6.0, 12.0)
 # The level of a scenario: variance of its constant and linear part, of its smooth part, and of its own.
 _LEVEL = (1.0, 0.5, 0.1)
 _LEVEL_LENGTH = 3.0
-# Standard deviation of the log time of what posts more at once than was borne elsewhere, and its length in doublings.
-_UNBORNE = 1.5
-_UNBORNE_LENGTH = 4.0
 # A pair of which the prior knows nothing counts as this much slower than the best.
 UNKNOWN = 0.5
 # The library's own selection may be any algorithm, so of its time less is known than of an algorithm's.
 _UNDESCRIBED = 0.5
+
+
+def amplitudes(theta: Floats) -> dict[str, float]:
+    """What ``predict/deviation.py`` needs of the hyperparameters."""
+    return {name: float(np.exp(theta[_PLACE[name]])) for name in HYPERPARAMETERS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +67,6 @@ class Columns:
     flying: Floats
     scenario: NDArray[np.intp]
     choice: NDArray[np.intp]
-
-    def some(self, rows: NDArray[np.intp]) -> "Columns":
-        """Those of some of the pairs."""
-        return Columns(*(getattr(self, column.name)[rows] for column in fields(self)))
 
 
 @dataclass(frozen=True)
@@ -92,17 +88,14 @@ class PairKernel:
 
     def columns(self, pairs: Sequence[Pair]) -> Columns:
         """Columns of ``pairs``, in their order; scenarios and choices keep their numbers from call to call."""
-        seconds = terms(pairs) * self.values
-        described = np.asarray(np.isfinite(seconds).all(axis=1))
-        whole = np.where(described, np.nansum(seconds, axis=1), 1.0)
-        shares = np.where(described[:, None], seconds, 0.0) / np.maximum(whole, 1e-30)[:, None]
+        traffic, shares = sent(pairs, self.values)
         flying = np.array([in_flight(*pair) for pair in pairs], dtype=float)
         at_once = np.array([posts_at_once(choice) for _, choice in pairs], dtype=bool)
         return Columns(
             z=scenario_columns([scenario for scenario, _ in pairs]),
-            traffic=np.clip(relative_columns(pairs), *_TRAFFIC_BOUNDS),
+            traffic=traffic,
             shares=shares,
-            described=described.astype(float),
+            described=np.isfinite(terms(pairs)).all(axis=1).astype(float),
             unborne=(at_once & (flying > self.bearable)).astype(float),
             flying=np.log2(flying),
             scenario=np.array([self._scenarios.setdefault(s, len(self._scenarios)) for s, _ in pairs], dtype=np.intp),
@@ -114,7 +107,7 @@ class PairKernel:
         h = dict(zip(_PLACE, np.exp(self.theta), strict=True))
         lengths = np.array([h["nodes_length"], h["ppn_length"], h["size_length"]])
         near = _matern(one.z, other.z, lengths)
-        line = ((one.z - _CENTRE) / _SCALE) @ ((other.z - _CENTRE) / _SCALE).T
+        line = ((one.z - CENTRE) / SCALE) @ ((other.z - CENTRE) / SCALE).T
         same = one.choice[:, None] == other.choice[None]
         here = one.scenario[:, None] == other.scenario[None]
         found = same * (h["constant"] ** 2 + h["linear"] ** 2 * line + h["smooth"] ** 2 * near)
@@ -128,7 +121,7 @@ class PairKernel:
         found += h["rough"] ** 2 * (same & here)
         found += _UNDESCRIBED**2 * same * (1.0 - one.described[:, None]) * (1.0 + near)
         doublings = np.abs(one.flying[:, None] - other.flying[None])
-        found += _UNBORNE**2 * np.outer(one.unborne, other.unborne) * np.exp(-doublings / _UNBORNE_LENGTH)
+        found += UNBORNE_SD**2 * np.outer(one.unborne, other.unborne) * np.exp(-doublings / UNBORNE_LENGTH)
         found += _LEVEL[0] * (1.0 + line) + _LEVEL[1] * _matern(one.z, other.z, np.full(3, _LEVEL_LENGTH))
         found += _LEVEL[2] * here
         return np.asarray(found)
