@@ -15,6 +15,7 @@ from colltune.core.errors import InputError
 from colltune.machine.compile import build
 from colltune.mpi.detect import find_mpi
 from colltune.mpi.installation import Installation, Library
+from examples import MANY
 from leftovers import MARK, Session
 
 # Tests start a thousand interpreters: what the first of them compiles, the others read.
@@ -25,7 +26,7 @@ _PATIENCE_S = 60.0
 # No test depends on how fast time passes.
 PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.filter_too_much]}
 hypothesis.settings.register_profile("any machine", max_examples=30, **PATIENT)
-hypothesis.settings.register_profile("many", max_examples=1000, **PATIENT)
+hypothesis.settings.register_profile(MANY, max_examples=1000, **PATIENT)
 hypothesis.settings.load_profile("any machine")
 pytest.register_assert_rewrite("bench_laws", "journal_laws", "packer_laws", "source_laws")
 

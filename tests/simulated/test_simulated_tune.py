@@ -11,7 +11,7 @@ from colltune.core.scenario import Scenario
 from colltune.store.dataset import load_grids, read_table
 from colltune.store.tuning import load_deployable, load_tuning
 from colltune_study.simulated.simulated_cluster import find_simgrid
-from commands import run_to_end
+from commands import colltune, run_to_end
 
 TUNE = ("study", "tune")
 
@@ -46,11 +46,11 @@ def test_a_tuned_simulated_cluster_beats_its_default(tuned: Path) -> None:
 
 
 def test_its_rules_can_be_explained_and_not_run(tuned: Path, simulated_environ: dict[str, str]) -> None:
-    said = run(simulated_environ, "explain", str(tuned), "bcast", "--size", "4KiB")
+    said = colltune("explain", str(tuned), "bcast", "--size", "4KiB", environ=simulated_environ)
     assert said.returncode == 0, said.stderr
     assert "comparisons" in said.stdout or "none was tried" in said.stdout
     for command in (("env", str(tuned)), ("run", str(tuned), "--", "true"), ("verify", str(tuned))):
-        refused = run(simulated_environ, *command)
+        refused = colltune(*command, environ=simulated_environ)
         assert refused.returncode == 2, command
         assert "simulated cluster dragonfly:4x2" in refused.stderr
     with pytest.raises(InputError, match="no MPI reads its rules"):
@@ -95,7 +95,7 @@ def test_what_does_not_go_together_is_refused(simulated_environ: dict[str, str],
         (("dragonfly:4x2", "bcast", "--reproducible"), "--reproducible"),
         (("ring:4x2", "bcast"), "no simulated network 'ring'"),
     ):
-        done = run(simulated_environ, *TUNE, *more, "--out", str(tmp_path))
+        done = colltune(*TUNE, *more, "--out", str(tmp_path), environ=simulated_environ)
         assert done.returncode == 2, more
         assert said in done.stderr
         assert "Traceback" not in done.stderr

@@ -67,6 +67,7 @@ def test_steps_are_read_as_they_were_written(tmp_path: Path) -> None:
         read_steps(data)
 
 
+@pytest.mark.slow
 def test_ours_is_compared_at_equal_repetitions_too_and_with_random_sampling_on_log_times(tmp_path: Path) -> None:
     strategies = "ours,random,random-log,ours@20,random@3"
     ran(table(tmp_path / "t.csv"), "--seeds", 1, "--strategies", strategies, "--out", tmp_path)

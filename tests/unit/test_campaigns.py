@@ -57,6 +57,7 @@ def test_where_nothing_is_to_gain_nothing_is_proven(tmp_path: Path) -> None:
     assert one.captured == 1.0
 
 
+@pytest.mark.slow
 def test_the_result_does_not_depend_on_the_number_of_processes(tmp_path: Path) -> None:
     grids = load([table(tmp_path / "t.csv"), table(tmp_path / "u.csv", gain=1.3)])
     plan = CampaignPlan((30.0,), seeds=1)

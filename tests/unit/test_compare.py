@@ -24,6 +24,7 @@ from colltune.session.sides import parse_side
 from colltune.store.tuning import Tuning, save_tuning
 from colltune_study.simulated.drawn import Noise, SimulatedSource
 from documented_json import check_document
+from examples import examples
 
 CALLS = [Scenario(name, 2, 4, size) for name in ("allreduce", "bcast", "gather") for size in (4, 256, 16384)]
 SLOW = CALLS[4]
@@ -52,14 +53,14 @@ def compared(bench: TwoSided, budget_s: float = 300.0, seed: int = 1, **more: bo
 
 
 def test_the_slower_call_of_many_is_found_and_no_other_is_claimed() -> None:
-    for seed in range(20):
+    for seed in examples(6, 20):
         found = compared(TwoSided(noise=UNEASY, slower={SLOW: 1.25}), seed=seed)
         assert [one.scenario for one in found.slower] == [SLOW]
         assert not found.counts[SpeedVerdict.FASTER]
 
 
 def test_of_equal_sides_nothing_is_claimed() -> None:
-    for seed in range(20):
+    for seed in examples(6, 20):
         found = compared(TwoSided(noise=UNEASY), seed=seed)
         assert not found.slower
         assert not found.counts[SpeedVerdict.FASTER]

@@ -29,6 +29,7 @@ def test_a_campaign_captures_most_of_the_headroom_and_harms_nothing(lumi: list[G
     assert 0 < found.decided < found.scenarios
 
 
+@pytest.mark.slow
 def test_with_the_launches_of_a_cluster_nothing_is_harmed(lumi: list[Grid]) -> None:
     calm, moved = (deliver("lumi", lumi, 120.0, 1, launch_sd=0.0, effects=one) for one in (NO_EFFECTS, AS_MEASURED))
     assert moved.captured > 0.3

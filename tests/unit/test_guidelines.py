@@ -14,6 +14,7 @@ from colltune.prove.compare.guidelines import guidelines_at, judge_guidelines
 from colltune.prove.compare.two_sides import Launched, Side
 from colltune.session.compare import Verification, violations_of
 from documented_json import check_document
+from examples import examples
 
 SIZES = (4, 1 << 18)
 CLIFF = Scenario("gather", 2, 4, 256)
@@ -35,12 +36,12 @@ def judged(bench: TwoSided, seed: int = 1) -> Verification:
 
 
 def test_a_library_that_keeps_them_is_not_accused() -> None:
-    for seed in range(20):
+    for seed in examples(6, 20):
         assert not judged(TwoSided(truth=fair, noise=UNEASY), seed).slower
 
 
 def test_a_cliff_is_found_by_all_that_does_the_same_and_nothing_else_is_accused() -> None:
-    for seed in range(20):
+    for seed in examples(6, 20):
         found = judged(TwoSided(truth=cliff, noise=UNEASY), seed).slower
         texts = {str(one.choice) for one in found if one.scenario == CLIFF}
         assert texts >= {"allgather", "gather of 2048 B"}

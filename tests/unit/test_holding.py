@@ -56,7 +56,7 @@ def look(
 
 
 @pytest.mark.parametrize("noise", PATTERNS, ids=NAMES)
-@pytest.mark.parametrize("speedup", [1.03, 1.1, 3.0])
+@pytest.mark.parametrize("speedup", [1.03, pytest.param(1.1, marks=pytest.mark.slow), 3.0])
 def test_rules_that_pay_are_hardly_ever_called_lost(noise: Noise, speedup: float) -> None:
     """Of looks at 12 rules 1 in 100 may fail, where all of these are just at the limit."""
     failed = sum(

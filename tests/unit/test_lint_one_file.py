@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from colltune.cli.app import app
 from commands import run_to_end
+from examples import examples
 from lint_mutants import COLLECTIVES, MUTANTS, UNDECIDED, VERSIONS, Mutant, mind, mutant, record, valid_files
 from lint_trees import complete_file
 
@@ -59,7 +60,7 @@ def written(place: Path, one: Mutant) -> list[Path]:
 def test_valid_files_are_clean_and_changed_ones_get_the_same_findings(
     one_file: Path, library: str, tmp_path: Path
 ) -> None:
-    for seed in range(2):
+    for seed in examples(2, 6):
         random = Random(f"valid {seed}")
         collective = random.choice(COLLECTIVES[library])
         valid = Mutant(library, collective, valid_files(library, collective, random), "")

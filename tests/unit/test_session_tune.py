@@ -23,6 +23,8 @@ from colltune_study.simulated.smpi import AlgorithmCheck
 from colltune_study.simulated.smpi_cluster import parse_cluster
 from colltune_study.simulated.smpi_process import Simulated, SimulatedCall
 
+SIZES = 256, 1 << 18
+
 
 class Asked(TypedDict, total=False):
     resume: bool
@@ -73,7 +75,7 @@ def time_s(formula: Formula, simulation: Simulation, scenario: Scenario, choice:
 
 
 def options(**more: Unpack[Asked]) -> TuneOptions:
-    return TuneOptions(["bcast"], smallest_bytes=64, largest_bytes=1 << 20, budget_s=120.0, **more)
+    return TuneOptions(["bcast"], *SIZES, budget_s=120.0, **more)
 
 
 def test_what_is_proven_is_faster_and_what_is_not_stays(
@@ -83,7 +85,7 @@ def test_what_is_proven_is_faster_and_what_is_not_stays(
     assert (result.outcome.interrupted, result.nothing_to_tune) == (False, {})
     rules = load_tuning(tmp_path).rule_sets["bcast"]
     assert rules == result.tuning.rule_sets["bcast"]
-    space = simulation.space("bcast", 64, 1 << 20)
+    space = simulation.space("bcast", *SIZES)
     gained = could_gain = 0
     for scenario in space.scenarios:
         baseline = simulation.baseline(scenario)

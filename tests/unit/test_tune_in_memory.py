@@ -1,8 +1,9 @@
 """`session.tune` from end to end without MPI: with a library that loads files, and where there is none."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TypedDict, Unpack
 
@@ -18,7 +19,7 @@ from colltune.core.stop import StopRequest
 from colltune.emit.live_rules import LIVE_FILE, parse_live
 from colltune.judge.evidence import FEWEST_LAUNCHES
 from colltune.search.campaign import WHOLE, Progress
-from colltune.session.tuning.options import Listener, TuneOptions
+from colltune.session.tuning.options import Listener, TuneOptions, TuneResult
 from colltune.session.tuning.tune import tune
 from colltune.store.journal import read_journal
 from colltune.store.tuning import CONFIRMATION, JOURNAL, load_tuning
@@ -27,6 +28,8 @@ from colltune_study.simulated.drawn import Noise
 RING = Choice("scatter_ring_allgather")
 NOISY = Noise(spread=0.05, tail_share=0.02, drift=0.02, unevenness=0.01, launch_mode=1.2, own_mode=1.02, own_share=0.5)
 BENCHES = [MemoryBench, MemoryLibrary]
+SIZES = 256, 1 << 18
+Tuned = tuple[MemoryBench, TuneResult, Path]
 
 
 class Asked(TypedDict, total=False):
@@ -44,44 +47,59 @@ def truth(scenario: Scenario, choice: Choice) -> float:
 
 def options(**more: Unpack[Asked]) -> TuneOptions:
     asked: Asked = {"budget_s": 300.0, **more}
-    return TuneOptions(["bcast"], smallest_bytes=64, largest_bytes=1 << 20, **asked)
+    return TuneOptions(["bcast"], *SIZES, **asked)
 
 
 def chosen_times(bench: MemoryBench, out: Path) -> dict[Scenario, tuple[float, float]]:
     """True seconds of the default and of what the rules choose."""
     rules = load_tuning(out).rule_sets["bcast"]
-    return {s: (truth(s, DEFAULT), truth(s, rules.evaluate(s))) for s in bench.space("bcast", 64, 1 << 20).scenarios}
+    return {s: (truth(s, DEFAULT), truth(s, rules.evaluate(s))) for s in bench.space("bcast", *SIZES).scenarios}
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> Callable[[type[MemoryBench]], Tuned]:
+    """A bench of a kind with noise, what tuning it returned, and where that was written."""
+
+    @cache
+    def made(kind: type[MemoryBench]) -> Tuned:
+        bench, out = kind(truth, NOISY), tmp_path_factory.mktemp("tuned")
+        return bench, tune(bench, options(), out), out
+
+    return made
 
 
 @pytest.mark.parametrize("kind", BENCHES)
-def test_the_better_algorithm_is_found_proven_and_written(kind: type[MemoryBench], tmp_path: Path) -> None:
-    bench = kind(truth, NOISY)
-    result = tune(bench, options(), tmp_path)
-    times = chosen_times(bench, tmp_path)
+def test_the_better_algorithm_is_found_proven_and_written(
+    kind: type[MemoryBench], tuned: Callable[[type[MemoryBench]], Tuned]
+) -> None:
+    bench, result, out = tuned(kind)
+    times = chosen_times(bench, out)
     assert all(ours_s <= default_s for default_s, ours_s in times.values())
     worth_it = [ours_s < default_s for s, (default_s, ours_s) in times.items() if default_s > 1.2 * truth(s, RING)]
     assert sum(worth_it) > 0.9 * len(worth_it) > 0
     kept = [one for one in result.decisions if one.verdict is Verdict.KEPT]
     assert min(one.speedup.low for one in kept) > THRESHOLD
     assert result.outcome.reasons == {"bcast": WHOLE}
-    assert read_journal(tmp_path / JOURNAL).samples == result.outcome.samples
-    proof = read_journal(tmp_path / CONFIRMATION).samples
+    assert read_journal(out / JOURNAL).samples == result.outcome.samples
+    proof = read_journal(out / CONFIRMATION).samples
     assert {sample.scenario for sample in proof} <= {one.scenario for one in result.decisions}
     assert len({sample.launch for sample in proof}) >= FEWEST_LAUNCHES
-    summary = load_tuning(tmp_path).summary
+    summary = load_tuning(out).summary
     assert summary.total_s == pytest.approx(bench.now_s())
     assert summary.total_s <= 300.0
 
 
-def test_the_files_say_what_the_rules_say_and_the_live_selector_too(tmp_path: Path) -> None:
-    bench = MemoryLibrary(truth, NOISY)
-    tuning = tune(bench, options(), tmp_path).tuning
-    files = {Path(name).name: (tmp_path / name).read_bytes() for name in tuning.files}
+def test_the_files_say_what_the_rules_say_and_the_live_selector_too(
+    tuned: Callable[[type[MemoryBench]], Tuned],
+) -> None:
+    bench, result, out = tuned(MemoryLibrary)
+    tuning = result.tuning
+    files = {Path(name).name: (out / name).read_bytes() for name in tuning.files}
     written = bench.backend.emitter.parse(files, "bcast")
-    for scenario in bench.space("bcast", 64, 1 << 20).scenarios:
+    for scenario in bench.space("bcast", *SIZES).scenarios:
         assert written.evaluate(scenario) == tuning.rule_sets["bcast"].evaluate(scenario)
     assert b"scatter_ring_allgather" in files[LIVE_FILE]
-    assert parse_live(files[LIVE_FILE].decode("ascii")) == tuning.live == load_tuning(tmp_path).live
+    assert parse_live(files[LIVE_FILE].decode("ascii")) == tuning.live == load_tuning(out).live
 
 
 def test_where_no_library_loads_files_none_are_compared(tmp_path: Path) -> None:

@@ -157,8 +157,8 @@ def one_side(draw: random.Random, count: int, launch: float, factors: Factors, p
 
 
 @pytest.mark.parametrize("factors", [steady, uneven, loaded])
-@pytest.mark.parametrize("launch", [0.0, 0.2])
-@pytest.mark.parametrize("count", [2, 3, 4, 6, 8, 12])
+@pytest.mark.parametrize("launch", [pytest.param(0.0, marks=pytest.mark.slow), 0.2])
+@pytest.mark.parametrize("count", [3, 8, *(pytest.param(count, marks=pytest.mark.slow) for count in (2, 4, 6, 12))])
 @pytest.mark.parametrize("paired", [False, True])
 def test_a_verification_of_the_default_against_itself_hardly_ever_finds_anything(
     count: int, launch: float, factors: Factors, paired: bool
