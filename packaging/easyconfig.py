@@ -1,13 +1,15 @@
 """Writes an EasyBuild recipe of colltune with all that it needs, at the versions and sums that pip finds now.
 
-    python packaging/easyconfig.py dist/colltune-0.2.0-py3-none-any.whl > colltune-0.2.0.eb
+    python packaging/easyconfig.py dist/colltune-0.2.0-py3-none-any.whl [--predict MPIEXEC] > colltune-0.2.0.eb
     eb --modules-tool=Lmod --sourcepath=dist colltune-0.2.0.eb
 
+With --predict the installation also predicts a tuning for the MPI of MPIEXEC, and writes it beside that MPI.
 The recipe uses the system's toolchain and Python, and wheels, so that it builds in a minute. Needs pip >= 22.2.
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import subprocess
@@ -41,7 +43,7 @@ sanity_check_paths = {{
     'dirs': ['lib/python{python}/site-packages/colltune'],
 }}
 sanity_check_commands = ['colltune --version']
-
+{predict}
 moduleclass = 'tools'
 '''
 
@@ -68,7 +70,7 @@ def needed(wheel: Path) -> list[dict[str, str]]:
     return sorted(found, key=lambda one: one["name"] == "colltune")
 
 
-def recipe(wheel: Path) -> str:
+def recipe(wheel: Path, mpiexec: str | None = None) -> str:
     packages = needed(wheel)
     extensions = ""
     for one in packages:
@@ -79,8 +81,16 @@ def recipe(wheel: Path) -> str:
             f"        'checksums': ['{one['sum']}'],\n    }}),\n"
         )
     python = ".".join(map(str, sys.version_info[:2]))
-    return RECIPE.format(version=packages[-1]["version"], extensions=extensions, python=python)
+    predict = ""
+    if mpiexec is not None:
+        where = f"PYTHONPATH=%(installdir)s/lib/python{python}/site-packages %(installdir)s/bin/colltune"
+        predict = f"\npostinstallcmds = ['{where} predict --install --mpiexec {mpiexec}']\n"
+    return RECIPE.format(version=packages[-1]["version"], extensions=extensions, python=python, predict=predict)
 
 
 if __name__ == "__main__":
-    print(recipe(Path(sys.argv[1])), end="")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("wheel", type=Path)
+    parser.add_argument("--predict", metavar="MPIEXEC")
+    asked = parser.parse_args()
+    print(recipe(asked.wheel, asked.predict), end="")

@@ -17,6 +17,8 @@ class PyColltune(PythonPackage):
     # The folder that holds pyproject.toml: spack install --source, or spack develop, or a release's archive.
     version("main", branch="main")
 
+    variant("predict", default=False, description="Predict a tuning for the MPI, before anything was measured")
+
     depends_on("c", type="build")  # the agent is compiled on first use, by the mpicc of the MPI that is tuned
     depends_on("python@3.11:", type=("build", "run"))
     depends_on("py-hatchling@1.25:", type="build")
@@ -31,3 +33,12 @@ class PyColltune(PythonPackage):
     depends_on("py-pyyaml@6:", type=("build", "run"))
     # Not vl-convert-python: without it the HTML page has its tables alone, and says so.
     depends_on("mpi", type=("build", "run"))
+
+    @run_after("install", when="+predict")
+    def predict(self):
+        """In this package's own prefix, for that of the MPI is not ours to write; load it by `colltune env`."""
+        own = join_path(self.prefix, self.spec["python"].package.purelib)
+        colltune = Executable(self.prefix.bin.colltune)
+        colltune.add_default_env("PYTHONPATH", ":".join(filter(None, [own, env.get("PYTHONPATH")])))
+        out = join_path(self.prefix, "share", "colltune", "predicted")
+        colltune("predict", "--install", "--out", out, "--mpiexec", self.spec["mpi"].prefix.bin.mpiexec)

@@ -1,6 +1,7 @@
 """`colltune predict` for the MPICH that is here: what it writes and leaves alone, and that a job runs with it."""
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -23,6 +24,7 @@ from colltune.store.tuning import load_tuning, save_tuning
 from commands import run_to_end
 
 NATIVE = Path(__file__).parents[1] / "native"
+RECORDED = Path(__file__).parents[1] / "recorded"
 
 
 @pytest.fixture(scope="module")
@@ -132,3 +134,40 @@ def test_the_command_and_a_job_under_its_files(bench: Workbench, mpi: Installati
     assert run.returncode == 0, run.stderr
     report = run_to_end([*colltune, "report", str(out)])
     assert "Traceback" not in report.stderr
+
+
+def test_a_prediction_is_installed_beside_the_mpi_used_by_a_job_and_removed(mpi: Installation, tmp_path: Path):
+    """From the record of a compute node: 16 cores and InfiniBand. What was measured there before goes first."""
+    colltune = [sys.executable, "-c", "from colltune.cli import main; main()"]
+    beside = mpi.mpiexec.parents[1] / "share" / "colltune" / "predicted"
+    record = RECORDED / "machines" / "infiniband-coprocessor.tar.gz"
+    install = [*colltune, "predict", "--install", "--hardware", str(record), "--mpiexec", str(mpi.mpiexec)]
+    try:
+        said = run_to_end([*install, "--risk", "0.4"], check=True)
+        assert f"colltune run {beside}" in said.stdout
+        assert "All of it is predicted" in said.stdout
+        tuning = load_tuning(beside)
+        assert (tuning.environment.nodes, tuning.environment.ppn) == (32, 16)
+        assert tuning.summary.prediction is not None
+        assert tuning.summary.prediction.guesses
+        program = tmp_path / "one_sum"
+        subprocess.run([str(mpi.mpicc), str(NATIVE / "one_sum.c"), "-o", str(program)], check=True, timeout=60)
+        job = [str(mpi.mpiexec), "-n", "2", str(program)]
+        run = run_to_end([*colltune, "run", str(beside), "--", *job])
+        assert run.returncode == 0, run.stderr
+        path = os.pathsep.join([str(mpi.mpiexec.parent), os.environ["PATH"]])
+        site = [*colltune, "site", "init", str(tmp_path / "site"), "--predict", "--hardware", str(record)]
+        assert "predicted, not proven" in run_to_end(site, check=True, env={**os.environ, "PATH": path}).stdout
+        save_tuning(beside, replace(tuning, summary=Summary()))
+        assert "it stays as it is" in run_to_end(install, check=True).stdout
+        assert load_tuning(beside).summary.prediction is None
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    assert not beside.exists()
+
+
+def test_nothing_is_predicted_for_a_fabric_that_no_cluster_had(mpi: Installation, tmp_path: Path):
+    record = RECORDED / "machines" / "wsl2.tar.gz"
+    with pytest.raises(InputError, match="Ethernet"):
+        predict_here.predict_here([], tmp_path / "tuned", MachineOptions(str(mpi.mpiexec)), hardware=record)
+    assert not (tmp_path / "tuned").exists()

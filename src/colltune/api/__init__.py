@@ -94,6 +94,7 @@ def predict(
     out: PathLike = "tuned",
     *,
     model: PathLike | None = None,
+    hardware: PathLike | None = None,
     max_size: str | int = MAX_SIZE,
     risk: float = 0.15,
     thread_level: str = "single",
@@ -101,8 +102,8 @@ def predict(
 ) -> Tuned:
     """A tuning without measuring, from other clusters, as `colltune predict` does. Nothing of it is proven.
 
-    What was measured in ``out`` stays. No rule loses more than 3% against the default with a predicted probability
-    above ``risk``.
+    What was measured in ``out`` stays. ``hardware``: the record of a compute node (`colltune doctor --record`). No rule
+    loses more than 3% against the default with a predicted probability above ``risk``.
     """
     from colltune.session.predict_here import predict_here
 
@@ -110,6 +111,7 @@ def predict(
         names_of(collectives),
         Path(out),
         machine_options(where, thread_level),
+        hardware=None if hardware is None else Path(hardware),
         model=None if model is None else Path(model),
         largest_bytes=parse_size(max_size),
         risk=risk,

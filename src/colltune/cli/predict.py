@@ -20,9 +20,17 @@ def predict(
     collectives: Annotated[
         list[str] | None, typer.Argument(help="Collectives. Default: all that the model knows.", show_default=False)
     ] = None,
-    out: Annotated[Path, typer.Option(help="Directory for the tuning.")] = Path("tuned"),
+    out: Annotated[
+        Path | None, typer.Option(help="Directory for the tuning. Default: tuned; with --install beside the MPI.")
+    ] = None,
     model: Annotated[
         Path | None, typer.Option(help="A model by `colltune study train`. Default: the shipped one.")
+    ] = None,
+    install: Annotated[
+        bool, typer.Option("--install", help="For jobs of 32 of these nodes with a rank on each core.")
+    ] = False,
+    hardware: Annotated[
+        Path | None, typer.Option(help="Record of a compute node, by `colltune doctor --record` there.")
     ] = None,
     max_size: MaxSize = MAX_SIZE,
     risk: Annotated[
@@ -41,17 +49,19 @@ def predict(
 
     done = predict_here(
         collectives or [],
-        out,
+        out if out is not None or install else Path("tuned"),
         machine_options(machine, thread_level),
+        install=install,
+        hardware=hardware,
         model=model,
         largest_bytes=parse_size(max_size),
         risk=risk,
     )
     if done.result is None:
-        echo(f"{out} was tuned on this machine, which is better than any prediction: it stays as it is.")
-        typer.echo(f"Run your application with: {run_command(out, done.mpiexec)}")
+        echo(f"{done.out} was tuned on this machine, which is better than any prediction: it stays as it is.")
+        typer.echo(f"Run your application with: {run_command(done.out, done.mpiexec)}")
     else:
-        _show(done.result, out)
+        _show(done.result, done.out)
 
 
 def _show(result: "PredictResult", out: Path) -> None:

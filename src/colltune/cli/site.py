@@ -28,11 +28,25 @@ def _opened(store: Path | None) -> SiteStore:
 
 
 @site.command()
-def init(directory: Annotated[Path, typer.Argument(help="Where the jobs can write.", show_default=False)]) -> None:
+def init(
+    directory: Annotated[Path, typer.Argument(help="Where the jobs can write.", show_default=False)],
+    predict: Annotated[
+        bool, typer.Option("--predict", help="Predict a tuning for the MPI at hand, beside it, to begin with.")
+    ] = False,
+    hardware: Annotated[
+        Path | None, typer.Option(help="With --predict: the record of a compute node, by `colltune doctor --record`.")
+    ] = None,
+) -> None:
     """Make a store: an inbox that the group may write to, and an outbox for releases that only you write."""
     from colltune.site.store import SiteStore
 
     store = SiteStore.made(directory)
+    if predict:
+        from colltune.bench.workbench import MachineOptions
+        from colltune.session.predict_here import predict_here
+
+        predicted = predict_here([], None, MachineOptions(), install=True, hardware=hardware).out
+        typer.echo(f"{predicted} is predicted, not proven: for jobs until a release of what they measured replaces it.")
     typer.echo(f"{store.directory} is a store. In job scripts: export COLLTUNE_STORE={store.directory.resolve()}")
     typer.echo(f"The inbox is writable for its group: chgrp -R GROUP {store.directory}, if that is not yours.")
 
