@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from jobs import C_FLAGS, OPENMPI, QUIET
 
-from colltune.catalog.named_files import FILES, SWITCHES
 from colltune.machine.compile import build
 from colltune.mpi.installation import Installation
+from colltune.mpi.libraries import record_of
 from colltune.prove.replay.conformance import PROGRAM, replay_arguments, run_conformance
 from commands import run_to_end
 from lint_mutants import COLLECTIVES, MUTANTS, RANKS, SIZES, VERSIONS, Mutant, may_run, mind, mutant, record
@@ -93,8 +93,8 @@ def _ran_one_byte(mpi: Installation, one: Mutant, place: Path) -> str:
 
 def _written(one: Mutant, place: Path) -> dict[str, str]:
     """Puts the files there; the variables that make the library load them."""
-    variables = dict(SWITCHES.get(one.library, {}))
-    for variable, name in FILES[one.library].items():
+    variables = dict(record_of(one.library).switches)
+    for variable, name in record_of(one.library).files.items():
         if name in one.files:
             (place / name).write_bytes(one.files[name])
             variables[variable] = str(place / name)

@@ -46,7 +46,9 @@ class Kit:
         library = build_library(self.mpicc)
         out = place / "app.json"
         more = ["--oversubscribe"] if self.openmpi else []
-        command = preload_command([self.mpiexec, *more, "-n", str(ranks), *program], self.openmpi)
+        command = preload_command(
+            [self.mpiexec, *more, "-n", str(ranks), *program], "openmpi" if self.openmpi else "mpich"
+        )
         environment = preload_environment(library, out, self.environment())
         done = run_to_end(command, env=environment)
         if not part_files(out):

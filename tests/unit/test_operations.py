@@ -11,7 +11,6 @@ import pytest
 from memory_bench import MemoryLibrary
 from test_site_memory import job, small
 
-from colltune.catalog.named_files import FILES, SWITCHES
 from colltune.cli.stopping import ended_by_signals, heed_scheduler
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import Rule, RuleSet
@@ -20,6 +19,7 @@ from colltune.core.scenario import SizeBasis
 from colltune.core.stop import StopRequest
 from colltune.machine.process import RunningProgram
 from colltune.mpi.launch_line import job_shape
+from colltune.mpi.libraries import RECORDS
 from colltune.session.own_settings import settings_line
 from colltune.session.site.pending import command_text
 from colltune.site.store import INBOX, MARK, SiteStore
@@ -268,7 +268,7 @@ def test_the_page_on_uninstalling_finds_every_variable_that_a_tuning_sets() -> N
     ours = {
         "COLLTUNE_RELEASE",
         "LD_PRELOAD",
-        *(name for of in (FILES, SWITCHES) for names in of.values() for name in names),
+        *(name for record in RECORDS for name in (*record.files, *record.switches)),
     }
     environment = dict.fromkeys(ours, "") | {"PATH": "/usr/bin:/bin", "OMPI_MCA_btl": "self"}
     done = run_to_end(["sh", "-c", command], env=environment, check=True)

@@ -233,8 +233,8 @@ def test_the_library_is_loaded_first_and_named_to_open_mpi() -> None:
     environment = preload_environment(Path("/l.so"), Path("/app.json"), {"LD_PRELOAD": "/other.so"})
     assert environment["LD_PRELOAD"] == "/other.so:/l.so"
     command = ["mpirun", "-n", "4", "./app"]
-    assert preload_command(command, openmpi=False) == command
-    assert preload_command(command, openmpi=True)[:5] == ["mpirun", "-x", "LD_PRELOAD", "-x", "COLLTUNE_PROFILE"]
+    assert preload_command(command, "mpich") == command
+    assert preload_command(command, "openmpi")[:5] == ["mpirun", "-x", "LD_PRELOAD", "-x", "COLLTUNE_PROFILE"]
 
 
 def test_calls_that_do_not_block_are_counted_and_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from colltune.core.errors import ColltuneError, InputError
 from colltune.machine.compile import build_parts
 from colltune.mpi.detect import find_mpi
-from colltune.mpi.installation import Library
+from colltune.mpi.libraries import library_in
 
 _NAMED_MPI = "COLLTUNE_MPIEXEC"
 
@@ -100,7 +100,7 @@ def _compile() -> Path:
     from mpi4py import MPI
 
     found = find_mpi(os.environ.get(_NAMED_MPI), os.environ)
-    running = Library.OPENMPI if "Open MPI" in MPI.Get_library_version() else Library.MPICH
+    running = library_in(MPI.Get_library_version().encode())
     if found.library is not running:
         raise InputError(f"mpi4py runs on {running} and {found.mpiexec} is {found.library}'s", "Name the former")
     return build_parts(found.mpicc, ("alltoallv",), shared=True)

@@ -35,6 +35,7 @@ from colltune.mpi.job import Job, Scheduler, find_job
 from colltune.mpi.launch import Command, LaunchRequest, launch
 from colltune.schedule.found_topology import find_topology
 from colltune.schedule.topology_files import load_topology
+from colltune.site.identity import fabric_here
 from colltune.store.tuning import Tuning
 
 THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
@@ -277,6 +278,8 @@ def open_workbench(options: MachineOptions, environ: Mapping[str, str]) -> Workb
                 "mpicc": str(installation.mpicc),
                 "libmpi": str(installation.libmpi),
                 **read_conditions(RunningMachine()),
+                # `colltune site add` may add what is measured here, and must know what it speaks of.
+                "fabric": fabric_here(environ),
             },
         ),
         # A selection file that is in force would be measured in the place of the library's own choice.

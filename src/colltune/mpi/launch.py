@@ -5,18 +5,12 @@ from dataclasses import dataclass, field
 
 from colltune.core.errors import InputError
 from colltune.core.hostlist import compress_hostlist
-from colltune.mpi.installation import Installation, Launcher, Library
+from colltune.mpi.installation import Installation, Launcher
 from colltune.mpi.job import Job, Scheduler
+from colltune.mpi.libraries import record_of
 
 # Linux takes at most 128 KiB in one argument; a longer list of hosts goes through a file.
 _LONGEST_HOST_LIST = 100_000
-# Inside a container everyone is root, and there Open MPI refuses to start without these.
-_ALLOW_ROOT = {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "PRTE_ALLOW_RUN_AS_ROOT": "1",
-    "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-}
 
 
 @dataclass(frozen=True)
@@ -75,7 +69,7 @@ def _hydra(installation: Installation, job: Job, request: LaunchRequest) -> Comm
     return Command((*arguments, *request.program), dict(request.environment), file)
 
 
-def _open_mpi(installation: Installation, job: Job, request: LaunchRequest) -> Command:
+def _prte(installation: Installation, job: Job, request: LaunchRequest) -> Command:
     arguments = [str(installation.mpiexec), "-n", str(request.ranks)]
     file = None
     if job.scheduler is not Scheduler.NONE:
@@ -85,14 +79,15 @@ def _open_mpi(installation: Installation, job: Job, request: LaunchRequest) -> C
         arguments.append("--oversubscribe")
     for name, value in request.environment.items():
         arguments += ["-x", f"{name}={value}"]
-    return Command((*arguments, *request.program), {**_ALLOW_ROOT, **request.environment}, file)
+    return Command(
+        (*arguments, *request.program), {**record_of(installation.library).as_root, **request.environment}, file
+    )
 
 
 def _srun(installation: Installation, job: Job, request: LaunchRequest) -> Command:
-    plugin = "pmix" if installation.library is Library.OPENMPI else "pmi2"
     arguments = [
         str(installation.mpiexec),
-        f"--mpi={plugin}",
+        f"--mpi={record_of(installation.library).pmi}",
         f"--nodes={request.nodes}",
         f"--ntasks={request.ranks}",
         f"--ntasks-per-node={request.ppn}",
@@ -119,8 +114,8 @@ def _flux(installation: Installation, job: Job, request: LaunchRequest) -> Comma
     ]
     if request.nodes < len(job.nodes):
         arguments.append(f"--requires=hosts:{compress_hostlist(job.names[: request.nodes])}")
-    if installation.library is Library.OPENMPI:
-        arguments += ["-o", "pmi=pmix"]
+    if (pmi := record_of(installation.library).pmi) == "pmix":
+        arguments += ["-o", f"pmi={pmi}"]
     arguments += [f"--env={name}={value}" for name, value in request.environment.items()]
     return Command((*arguments, *request.program), dict(request.environment))
 
@@ -173,8 +168,8 @@ def _hosts(
 
 _BUILDERS = {
     Launcher.HYDRA: _hydra,
-    Launcher.PRRTE: _open_mpi,
-    Launcher.ORTE: _open_mpi,
+    Launcher.PRRTE: _prte,
+    Launcher.ORTE: _prte,
     Launcher.SRUN: _srun,
     Launcher.FLUX: _flux,
     Launcher.JSRUN: _jsrun,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from colltune.mpi.launchers import is_launcher
+from colltune.mpi.libraries import record_of
 
 # Programs that run the rest of their command line as it stands.
 _WRAPPERS = frozenset(
@@ -42,10 +43,11 @@ def tuned_command(
 
 
 def forwarded(program: str, mpi: str, variables: Iterable[str]) -> list[str]:
-    """Open MPI's launchers hand on their own variables to other nodes, and what they are told to."""
-    if mpi != "openmpi" or not is_launcher(program):
+    """What tells a launcher that does not hand on all ``variables`` to other nodes to do so."""
+    hands_on = record_of(mpi).hands_on
+    if not hands_on or not is_launcher(program):
         return []
-    return [word for name in variables if not name.startswith("OMPI_") for word in ("-x", name)]
+    return [word for name in variables if not name.startswith(hands_on) for word in ("-x", name)]
 
 
 def launcher_of(command: Sequence[str], beside: Path, path: str | None) -> str:

@@ -20,15 +20,13 @@ from colltune.machine.preload import MPI_LIBRARY
 from colltune.mpi.detect import Runner, find_library, identify_launcher, mpi_at_hand, run_command
 from colltune.mpi.installation import Installation, Library
 from colltune.mpi.launchers import COMMON_NAMES
+from colltune.mpi.libraries import record_of
 from colltune.mpi.program import given_by_wrapper, launcher_place
 from colltune.mpi.reads import Asked, refusal_of
 
 _LINKED = re.compile(rf"\s*{MPI_LIBRARY} => (/\S+)")
 # Of the words behind a launcher, so many programs are asked what they load.
 _PROGRAMS = 3
-_PREFIXES = ("MPIR_CVAR_", "OMPI_MCA_")
-# Libraries of these variables end a job at a fault in a file, where others pass over it.
-_ENDS_AT_A_FAULT = "MPIR_CVAR_"
 
 
 @dataclass(frozen=True)
@@ -126,15 +124,12 @@ class TunedMpi:
 
     def check_read(self, library: Path | None) -> str:
         """Raises InputError if ``library`` would ignore the files or end a job at them; returns as above."""
-        names = [name.removeprefix("OMPI_MCA_") for name in self.variables if name.startswith(_PREFIXES)]
-        if library is None or not names:
+        record = record_of(self.tuned.mpi)
+        known = {name: inside for name in self.variables if (inside := record.control_variable(name))}
+        if library is None or not known:
             return ""
-        files = {
-            name: path
-            for name, path in self.variables.items()
-            if name.startswith(_ENDS_AT_A_FAULT) and Path(path).is_absolute()
-        }
-        asked = Asked(names, self.values, files)
+        files = {name: self.variables[name] for name in known if Path(self.variables[name]).is_absolute()}
+        asked = Asked(list(known.values()), self.values, files if record.ends_at_faults else {})
         refused, failure = refusal_of(library, self.tuned.mpi_build, asked, self.environ)
         if refused:
             raise InputError(f"{library} {refused} ({self.name})", "Tune this MPI again, or use another build of it")

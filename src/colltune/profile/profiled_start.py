@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from colltune.machine.preload import PRELOAD, preload_variables
-from colltune.mpi.installation import Library
 from colltune.mpi.program import forwarded
 
 VARIABLE = "COLLTUNE_PROFILE"
@@ -20,7 +19,6 @@ def profile_variables(library: Path, profile: Path, environment: Mapping[str, st
     return {**preload_variables(library, environment), VARIABLE: str(profile.resolve())}
 
 
-def preload_command(command: Sequence[str], openmpi: bool) -> list[str]:
-    """``command`` such that the ranks on other nodes get the variables too: Open MPI's launchers must be told."""
-    mpi = Library.OPENMPI if openmpi else Library.UNKNOWN
+def preload_command(command: Sequence[str], mpi: str) -> list[str]:
+    """``command`` such that the ranks on other nodes get the variables too, of which some launchers have to be told."""
     return [command[0], *forwarded(command[0], mpi, (PRELOAD, VARIABLE)), *command[1:]]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from colltune.bench.untuned import NEIGHBOURHOOD, NONBLOCKING, PERSISTENT, algorithm_variable
+from colltune.bench.untuned import NEIGHBOURHOOD, NONBLOCKING
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.choice import DEFAULT, Choice, format_choices
 from colltune.core.collective_names import ALLTOALLV
@@ -20,6 +20,7 @@ from colltune.measure.resolve import resolve_settings
 from colltune.mpi.detect import find_mpi
 from colltune.mpi.installation import Installation
 from colltune.mpi.job import Job
+from colltune.mpi.libraries import record_of
 
 _SIZE = 1 << 16  # bytes of the message for which the legal algorithms are listed
 # What a first screen tells of what was found.
@@ -104,7 +105,7 @@ def diagnose(
     say(title, _left_to_library(nonblocking), False)
     neighbourhood = _steered(bench, NEIGHBOURHOOD)
     say("neighbourhood", _left_to_library(neighbourhood), False)
-    persistent = PERSISTENT.get(bench.installation.library, "left to the library")
+    persistent = record_of(bench.installation.library).persistent or "left to the library"
     say("persistent", persistent, False)
     return Diagnosis(
         bench.installation,
@@ -164,7 +165,7 @@ def _page_faults(bench: Workbench, source: Source) -> str:
 
 def _steered(bench: Workbench, names: Sequence[str]) -> dict[str, bool]:
     """Whether the library knows a setting that chooses the algorithm, by collective."""
-    named = {(name, DEFAULT): [algorithm_variable(bench.installation.library, name)] for name in names}
+    named = {(name, DEFAULT): [record_of(bench.installation.library).algorithm_variable(name)] for name in names}
     found = resolve_settings(bench.agent, named, bench.process_environment)
     return {name: found[name, DEFAULT] is not None for name in names}
 

@@ -13,10 +13,10 @@ from colltune.emit.openmpi.lint_han import lint_han_files
 from colltune.emit.openmpi.lint_rules import fix_rules, lint_rules_files
 from colltune.machine.file_formats import SELECTION, Format, require_format
 from colltune.machine.files import read_file
-from colltune.mpi.installation import Installation
+from colltune.mpi.installation import Installation, Library
+from colltune.mpi.libraries import record_of
 
-NAMES = {"mpich": "MPICH", "openmpi": "Open MPI"}
-_LIBRARIES = dict.fromkeys(SELECTION, "openmpi") | {Format.MPICH_TREES: "mpich"}
+_LIBRARIES = dict.fromkeys(SELECTION, Library.OPENMPI) | {Format.MPICH_TREES: Library.MPICH}
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Linted:
 
     def __str__(self) -> str:
         """Each finding in up to four lines, and how many there are."""
-        reader = f"{NAMES[self.library]} {self.version}".rstrip()
+        reader = f"{record_of(self.library).title} {self.version}".rstrip()
         warnings = len(self.findings) - self.errors
         counted = f"{format_count(self.errors, 'error')}, {format_count(warnings, 'warning')}"
         last = f"{format_count(len(self.contents), 'file')} for {reader}: {counted}"
@@ -54,7 +54,7 @@ class Linted:
         Raises InputError for a file of which no copy can be made, and where there is no room.
         """
         at_fault = {name: self.contents[name] for name in dict.fromkeys(check.file for check in self.findings)}
-        if self.library == "openmpi":
+        if self.library == Library.OPENMPI:
             return {name: _fix_rules(name, data, self.version, self.formats[name]) for name, data in at_fault.items()}
         if self.installation is None:
             raise InputError("--fix puts in rules of the library itself, and none was looked for", "Lint with fix=True")
@@ -129,7 +129,7 @@ def _library_of(formats: Mapping[str, Format]) -> str:
     if not found:
         raise InputError("there is no file to lint", "Name a selection file")
     if len(set(found.values())) > 1:
-        lists = "; ".join(f"{name} is for {NAMES[library]}" for name, library in found.items())
+        lists = "; ".join(f"{name} is for {record_of(library).title}" for name, library in found.items())
         raise InputError(f"the files are for two libraries: {lists}", "Lint them one library at a time")
     return next(iter(found.values()))
 
@@ -205,8 +205,8 @@ def _find(library: str, mpiexec: str | None, environment: Mapping[str, str]) -> 
     found = find_mpi(mpiexec, environment, compiles=False)
     if found.library.value != library:
         raise InputError(
-            f"{found.mpiexec} is {found.library} {found.version}, and the files are for {NAMES[library]}",
-            f"Give --mpi-version, or an {NAMES[library]}'s --mpiexec",
+            f"{found.mpiexec} is {found.library} {found.version}, and the files are for {record_of(library).title}",
+            f"Give --mpi-version, or an {record_of(library).title}'s --mpiexec",
         )
     return found
 

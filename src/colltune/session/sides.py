@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from colltune.bench.workbench import MachineOptions, Workbench, open_tuned_workbench, open_workbench, require_tuned
-from colltune.catalog.named_files import FILES, SWITCHES
 from colltune.core.errors import InputError
 from colltune.core.sample import Environment
 from colltune.deploy.faults import require_sound
@@ -17,7 +16,8 @@ from colltune.emit.lint.names import FileKind
 from colltune.emit.lint.selection_file import kind_of
 from colltune.machine.file_formats import Format
 from colltune.machine.preload import PRELOAD, preload_variables
-from colltune.mpi.installation import Installation, Library
+from colltune.mpi.installation import Installation
+from colltune.mpi.libraries import RECORDS, record_of
 from colltune.mpi.reads import unknown_names
 from colltune.mpi.same import require_loaded
 from colltune.prove.compare.default_against_tuned import tuned_side
@@ -29,8 +29,6 @@ from colltune.store.tuning import Tuning, load_deployable
 NOTHING = "nothing"
 _SETTING = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _BETWEEN = re.compile(rf",(?={_SETTING.pattern})")
-# How the variables of the environment begin that set control variables.
-_PREFIXES = {Library.MPICH: "MPIR_CVAR_", Library.OPENMPI: "OMPI_MCA_"}
 
 
 @dataclass(frozen=True)
@@ -151,10 +149,11 @@ def _file_variables(path: Path, bench: Workbench) -> dict[str, str]:
     for fault in linted.findings:
         if fault.severity is Severity.ERROR:
             raise InputError(f"{path}:{fault.line}: {fault.what}", f"Nothing was run; see colltune lint {path}")
-    variables = list(FILES[linted.library])
-    if mpi.library is Library.OPENMPI:
+    record = record_of(linted.library)
+    variables = list(record.files)
+    if record.switches:
         of_han = linted.formats[str(path)] is Format.HAN_RULES
-        return {variables[of_han]: str(path), **dict([[*SWITCHES[linted.library].items()][of_han]])}
+        return {variables[of_han]: str(path), **dict([[*record.switches.items()][of_han]])}
     kind = kind_of(read_json(linted.contents[str(path)]), bench.catalogue)
     return {variables[list(FileKind).index(kind)]: str(path)}
 
@@ -164,15 +163,16 @@ def _require_known(
 ) -> None:
     """Says which settings the library does not know. Raises InputError for them if asked to ``refuse``.
 
-    Open MPI has settings that it does not list, so there they are never refused.
+    Where a library does not list all that it reads, they are never refused.
     """
-    own = {name: name.removeprefix("OMPI_MCA_") for name in named.settings if name.startswith(_PREFIXES[mpi.library])}
+    record = record_of(mpi.library)
+    own = {name: inside for name in named.settings if (inside := record.control_variable(name))}
     asked = unknown_names(mpi.libmpi, list(own.values()), environ) if own else []
     unknown = [name for name, inside in own.items() if inside in asked]
-    unknown += [name for name in named.settings if name not in own and name.startswith(tuple(_PREFIXES.values()))]
+    unknown += [name for name in named.settings if name not in own and any(r.control_variable(name) for r in RECORDS)]
     if not unknown:
         return
     text = f"{mpi.library} {mpi.version} does not know {', '.join(unknown)}, so that changes nothing there"
-    if refuse and mpi.library is Library.MPICH:
+    if refuse and record.lists_all:
         raise InputError(text, f"Correct the name; {mpi.mpiexec.parent}/mpivars lists those that there are")
     note(text)

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import msgspec
 
-from colltune.catalog.named_files import PLACE, PROVISIONAL, held_of, refusal_of
 from colltune.core.choice import format_choice
 from colltune.core.errors import ColltuneError, InputError, on_os_error
 from colltune.core.proven import Verdict
@@ -24,6 +23,7 @@ from colltune.core.scenario import SizeBasis
 from colltune.core.summary import Summary
 from colltune.machine.file_formats import described
 from colltune.machine.files import fitted, parse_json, read_file, write_atomically
+from colltune.mpi.libraries import PLACE, PROVISIONAL, record_of
 from colltune.store.summary_json import WrittenSummary, read_choice, write_summary
 
 SCHEMA = 1
@@ -282,9 +282,9 @@ def _read_decisions(directory: Path, held: _WrittenDecisions, mpi: str, place: s
     for name, data in files.items():
         if hashlib.sha256(data).hexdigest() != held.files[name]:
             raise InputError(f"{directory / name} was changed or cut short after it was written", _AGAIN)
-    if why := refusal_of(mpi, held.variables):
+    if why := record_of(mpi).refusal(held.variables):
         raise ValueError(f"{place}variables would set {why}")
-    return Provisional(rules or {}, files, held_of(mpi, held.variables, held.files), by_shape, live)
+    return Provisional(rules or {}, files, record_of(mpi).held(held.variables, held.files), by_shape, live)
 
 
 def _rule_set(name: str, written: _WrittenRules, place: str) -> RuleSet:

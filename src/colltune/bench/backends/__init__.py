@@ -1,37 +1,54 @@
 """Each MPI library's own ways behind one interface: what can be chosen, how, and what its files decide."""
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
 from colltune.bench.backends.contract import Backend, Recalled
-from colltune.bench.backends.mpich import MpichBackend
-from colltune.bench.backends.openmpi import OpenMpiBackend
+from colltune.bench.backends.mpich import MpichBackend, require_steered
+from colltune.bench.backends.openmpi import OpenMpiBackend, find_obstacles
 from colltune.bench.backends.recorded import RecordedBackend
 from colltune.core.errors import InputError
 from colltune.core.extras import study
 from colltune.core.sample import Environment
-from colltune.emit.mpich.defaults import holds_named_trees
 from colltune.mpi.installation import Installation, Library
+from colltune.mpi.libraries import record_of
 
-__all__ = ["Backend", "Recalled", "open_backend", "recall_backend"]
+__all__ = ["Backend", "Recalled", "obstacles_of", "open_backend", "recall_backend"]
+
+
+@dataclass(frozen=True)
+class _Tuned:
+    """An MPI that colltune tunes: its back end where it is here and where it need not be, and what goes before its
+    files in an environment and among the options of a command, a sentence each."""
+
+    opened: Callable[[Installation], Backend]
+    recalled: Callable[[Environment], Recalled]
+    obstacles: Callable[[Mapping[str, str], Sequence[str]], list[str]] = lambda _environ, _command: []
+
+
+_TUNED = {
+    Library.MPICH: _Tuned(
+        lambda mpi: MpichBackend.from_library(require_steered(mpi.libmpi), mpi.version), MpichBackend.recalled
+    ),
+    Library.OPENMPI: _Tuned(
+        lambda mpi: OpenMpiBackend(mpi.version), lambda tuned: OpenMpiBackend(tuned.mpi_version), find_obstacles
+    ),
+}
+_WITHOUT_MPI: Mapping[str, Callable[[], Recalled]] = {
+    "simulated": lambda: study("simulated")(),
+    "recorded": RecordedBackend,
+}
 
 
 def open_backend(installation: Installation) -> Backend:
     """The backend of an MPI that is here. Raises InputError for one that colltune does not tune."""
-    match installation.library:
-        case Library.MPICH if holds_named_trees(installation.libmpi):
-            raise InputError(
-                f"{installation.libmpi} is an MPICH that selects by named trees: it reads the control variables of "
-                "algorithms at its start alone, so two algorithms cannot be measured side by side in one job",
-                "Tune an MPICH up to 5.0",
-            )
-        case Library.MPICH:
-            return MpichBackend.from_library(installation.libmpi, installation.version)
-        case Library.OPENMPI:
-            return OpenMpiBackend(installation.version)
-        case _:
-            raise InputError(
-                f"{installation.mpiexec} is {installation.library} {installation.version}; "
-                "colltune tunes MPICH and Open MPI",
-                "Give the mpiexec of one of these by --mpiexec, or run pip install mpich",
-            )
+    if installation.library not in _TUNED:
+        raise InputError(
+            f"{installation.mpiexec} is {installation.library} {installation.version}; "
+            f"colltune tunes {' and '.join(record_of(mpi).title for mpi in _TUNED)}",
+            "Give the mpiexec of one of these by --mpiexec, or run pip install mpich",
+        )
+    return _TUNED[installation.library].opened(installation)
 
 
 def recall_backend(tuned: Environment) -> Recalled:
@@ -39,15 +56,13 @@ def recall_backend(tuned: Environment) -> Recalled:
 
     Raises InputError for no MPI that is tuned, and for a simulated cluster without colltune-study, which knows it.
     """
-    match tuned.mpi:
-        case "mpich":
-            return MpichBackend.recalled(tuned)
-        case "openmpi":
-            return OpenMpiBackend(tuned.mpi_version)
-        case "simulated":
-            simulated: Recalled = study("simulated")()
-            return simulated
-        case "recorded":
-            return RecordedBackend()
-        case _:
-            raise InputError(f"{tuned.mpi} is no MPI that colltune tunes", "Use the colltune that wrote the tuning")
+    if tuned.mpi in _WITHOUT_MPI:
+        return _WITHOUT_MPI[tuned.mpi]()
+    if tuned.mpi not in list(_TUNED):
+        raise InputError(f"{tuned.mpi} is no MPI that colltune tunes", "Use the colltune that wrote the tuning")
+    return _TUNED[Library(tuned.mpi)].recalled(tuned)
+
+
+def obstacles_of(mpi: str, environ: Mapping[str, str], command: Sequence[str]) -> list[str]:
+    """What in ``environ``, in the own files of ``mpi``, or among the options of ``command`` goes before its rules."""
+    return _TUNED[Library(mpi)].obstacles(environ, command) if mpi in list(_TUNED) else []

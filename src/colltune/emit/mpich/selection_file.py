@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from colltune.catalog import NO_DEVICE, Algorithm, Catalogue, Kind, Need, load
-from colltune.catalog.named_files import FILES
 from colltune.catalog.read import read_toml
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.decision_table import ByRanks, DecisionTable
@@ -31,8 +30,11 @@ from colltune.emit.mpich.defaults import DefaultTrees, cut_default_trees
 from colltune.emit.mpich.levels import BY_SEND_SIZE, LARGEST_BOUND, Level, levels_of, ranks_tree
 from colltune.emit.mpich.nonblocking import require_apart
 from colltune.emit.mpich.tree import Tree, format_tree, grouped, parse_tree, settle
+from colltune.mpi.installation import Library
+from colltune.mpi.libraries import record_of
 
-GENERAL_FILE, CH4_FILE, POSIX_FILE = FILES["mpich"].values()
+_RECORD = record_of(Library.MPICH)
+GENERAL_FILE, CH4_FILE, POSIX_FILE = _RECORD.files.values()
 
 # How a precondition is tested: (operator, whether it holds where the operator does, the operator for the rest).
 _GUARDED = (Need.POWER_OF_TWO, Need.ONE_NODE, Need.PARENT_COMM, Need.COMMUTATIVE, Need.BUILTIN_OP, Need.REGULAR_COUNTS)
@@ -109,7 +111,7 @@ class MpichEmitter:
         return ranks_tree(by_ranks, collective, lambda choice: own if choice == DEFAULT else {"comm_type=inter": own})
 
     def environment(self, directory: Path) -> dict[str, str]:
-        return {variable: str(directory / file) for variable, file in FILES["mpich"].items()}
+        return {variable: str(directory / file) for variable, file in _RECORD.files.items()}
 
     def parse(self, files: Mapping[str, bytes], collective: str) -> RuleSet:
         entry = self._catalogue.collective(collective)

@@ -7,7 +7,6 @@ collective, communicator size and message size, and names the component for each
 
 from collections.abc import Sequence
 
-from colltune.catalog.named_files import FILES
 from colltune.core.choice import DEFAULT
 from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
@@ -15,8 +14,11 @@ from colltune.emit.lint.check import Check
 from colltune.emit.openmpi.lint_han import ALL_RANKS, read_han
 from colltune.emit.openmpi.reader import ReadError
 from colltune.emit.without_ppn import by_ranks_of
+from colltune.mpi.installation import Library
+from colltune.mpi.libraries import record_of
 
-HAN_FILE = FILES["openmpi"]["OMPI_MCA_coll_han_dynamic_rules_filename"]
+_RECORD = record_of(Library.OPENMPI)
+HAN_FILE = _RECORD.files["OMPI_MCA_coll_han_dynamic_rules_filename"]
 _HEAD = """\
 # Rules of coll/han, written by colltune. Read where coll_han_use_dynamic_file_rules is 1 and
 # coll_han_dynamic_rules_filename names this file: which calls of a communicator that spans nodes go to coll/tuned.

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from colltune.catalog import Need
-from colltune.catalog.named_files import FILES, SWITCHES
 from colltune.catalog.openmpi_components import OpenMpiCatalogue
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.decision_table import LEAST_RANKS, BySize
@@ -23,8 +22,11 @@ from colltune.core.steps import Span
 from colltune.emit.openmpi.han import HAN_FILE, format_han
 from colltune.emit.openmpi.reader import MessageRule, ReadError, read_rows
 from colltune.emit.without_ppn import by_ranks_of, merge_ppn, start_at_one
+from colltune.mpi.installation import Library
+from colltune.mpi.libraries import record_of
 
-RULES_FILE = FILES["openmpi"]["OMPI_MCA_coll_tuned_dynamic_rules_filename"]
+_RECORD = record_of(Library.OPENMPI)
+RULES_FILE = _RECORD.files["OMPI_MCA_coll_tuned_dynamic_rules_filename"]
 # The library reads message sizes as size_t, and communicator sizes as int.
 LARGEST_RANKS = 2**31 - 1
 # In these a call in place has no size of its own that the library could see.
@@ -105,8 +107,8 @@ class OpenMpiEmitter:
             yield MessageRule(size.low, *self.catalogue.columns(collective, choice))
 
     def environment(self, directory: Path) -> dict[str, str]:
-        files = {variable: str(directory / name) for variable, name in FILES["openmpi"].items()}
-        found = {**SWITCHES["openmpi"], **files}
+        files = {variable: str(directory / name) for variable, name in _RECORD.files.items()}
+        found = {**_RECORD.switches, **files}
         return (
             found if self.catalogue.has_han else {name: value for name, value in found.items() if "_han_" not in name}
         )

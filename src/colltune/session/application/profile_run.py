@@ -32,7 +32,6 @@ def profile_run(
     """
     from colltune.machine.compile import build_library, cache_directory
     from colltune.mpi.detect import mpi_at_hand
-    from colltune.mpi.installation import Library
     from colltune.mpi.program import launcher_of
     from colltune.profile.profiled_start import preload_command, preload_environment
 
@@ -42,7 +41,7 @@ def profile_run(
     installation = mpi_at_hand(command, environment, mpiexec=mpiexec)
     library = build_library(installation.mpicc, cache_directory(environment))
     arguments = [launcher_of(command, installation.mpiexec.parent, environment.get("PATH", "")), *command[1:]]
-    arguments = preload_command(arguments, installation.library is Library.OPENMPI)
+    arguments = preload_command(arguments, installation.library)
     code = run_child(arguments, preload_environment(library, out, environment))
     try:
         return ProfiledRun(code, gather_profile(out, command, f"{installation.library} {installation.version}"))

@@ -19,7 +19,6 @@ from colltune.mpi.job import find_job
 from colltune.session.arguments import TuneArguments, complete
 from colltune.session.tuning.options import Listener, load_said_profiles, machine_of, require_writable
 from colltune.session.tuning.payoff import machine_like
-from colltune.site.identity import fabric_here
 from colltune.store.lock import locked
 
 _LARGEST = 16384  # bytes: larger blocks go straight to their destinations by any algorithm
@@ -48,7 +47,6 @@ def tune_alltoallv_here(
     require_writable(out)
     with locked(out):
         bench = open_workbench(machine, os.environ)
-        bench = replace(bench, environment=bench.environment.with_fabric(fabric_here(os.environ)))
         listener.opened(bench)
         whole, sizes = Shape(bench.nodes, bench.ppn), sizes_up_to(min(largest, _LARGEST))
         recorded = load_recorded(counts, whole, sizes)

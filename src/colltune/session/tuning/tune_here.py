@@ -23,7 +23,6 @@ from colltune.session.tuning.check_application import check_with_application
 from colltune.session.tuning.options import Listener, TuneOptions, TuneResult, require_writable
 from colltune.session.tuning.payoff import Payoff, for_application, machine_like, payoff_of, require_profiled_mpi
 from colltune.session.tuning.tune import tune
-from colltune.site.identity import fabric_here
 from colltune.store.lock import locked
 
 _WORTH_A_NOTE = 0.01  # of the time of a run
@@ -70,8 +69,6 @@ def _tune_job(options: TuneOptions, out: Path, listener: Listener, stop: StopReq
             listener.note(extrapolated)
         machine = machine_like(application, machine, options.thread_level, job)
     bench = open_workbench(machine, os.environ)
-    # Also without a store: `colltune site add` may add it later, and must know what it speaks of.
-    bench = replace(bench, environment=bench.environment.with_fabric(fabric_here(os.environ)))
     if application is not None:
         if machine.mpiexec is None:
             require_profiled_mpi(application, bench.installation)
@@ -88,6 +85,8 @@ def _tune_job(options: TuneOptions, out: Path, listener: Listener, stop: StopReq
         if options.check:
             require_command(application.command, bench.installation.mpiexec.parent, bench.process_environment)
     listener.opened(bench)
+    if obstacles := bench.backend.obstacles(os.environ):
+        listener.note(f"warning: its files would not decide all calls: {'; '.join(obstacles)}")
     left_out = {name: None for name in os.environ if name not in bench.process_environment}
     of_mpich = options.collectives if bench.environment.mpi == "mpich" else ()
     if met := settings_line(os.environ, of_mpich, left_out):
