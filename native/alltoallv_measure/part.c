@@ -2,13 +2,11 @@
 
 #include <stdlib.h>
 
-enum { CT__PARTS = 64 };
-
+/* That which was asked for last. */
 static struct {
-    int nodes, ppn; /* 0: not used */
+    int nodes, ppn;
     MPI_Comm comm;
-} ct__parts[CT__PARTS];
-static int ct__next;
+} ct__part = {.comm = MPI_COMM_NULL};
 
 /* The members, ascending as in the job; their number, or 0 if there is no such part. */
 static int ct__members(const ct_team *world, int nodes, int ppn, int *members)
@@ -25,24 +23,23 @@ static int ct__members(const ct_team *world, int nodes, int ppn, int *members)
     return count;
 }
 
-static int ct__make(const int *members, int count, int tag, MPI_Comm *comm)
+static int ct__make(const int *members, int count, MPI_Comm *comm)
 {
     MPI_Group everyone, chosen;
     int place;
     CT_TRY(MPI_Comm_group(MPI_COMM_WORLD, &everyone));
     CT_TRY(MPI_Group_incl(everyone, count, members, &chosen));
     CT_TRY(MPI_Group_rank(chosen, &place));
-    *comm = MPI_COMM_NULL;
     if (place != MPI_UNDEFINED) /* the others may be asleep */
-        CT_TRY(MPI_Comm_create_group(MPI_COMM_WORLD, chosen, tag, comm));
+        CT_TRY(MPI_Comm_create_group(MPI_COMM_WORLD, chosen, 0, comm));
     CT_TRY(MPI_Group_free(&chosen));
     return MPI_Group_free(&everyone);
 }
 
-static int ct__release(int slot)
+int ct_part_forget(void)
 {
-    ct__parts[slot].nodes = 0;
-    return ct__parts[slot].comm == MPI_COMM_NULL ? MPI_SUCCESS : MPI_Comm_free(&ct__parts[slot].comm);
+    ct__part.nodes = 0;
+    return ct__part.comm == MPI_COMM_NULL ? MPI_SUCCESS : MPI_Comm_free(&ct__part.comm);
 }
 
 int ct_part_get(const ct_team *world, int nodes, int ppn, MPI_Comm *comm)
@@ -50,29 +47,17 @@ int ct_part_get(const ct_team *world, int nodes, int ppn, MPI_Comm *comm)
     *comm = MPI_COMM_WORLD;
     if (nodes == world->nodes.count && nodes * ppn == world->size && ppn == world->nodes.widest)
         return MPI_SUCCESS;
-    for (int slot = 0; slot < CT__PARTS; slot++)
-        if (ct__parts[slot].nodes == nodes && ct__parts[slot].ppn == ppn) {
-            *comm = ct__parts[slot].comm;
-            return MPI_SUCCESS;
-        }
-    int slot = ct__next++ % CT__PARTS, *members = malloc(sizeof(int) * (size_t)world->size);
-    if (members == NULL)
-        return MPI_ERR_NO_MEM;
-    int count = ct__members(world, nodes, ppn, members), code = count > 0 ? MPI_SUCCESS : MPI_ERR_ARG;
-    if (code == MPI_SUCCESS && ct__parts[slot].nodes > 0)
-        code = ct__release(slot);
-    if (code == MPI_SUCCESS)
-        code = ct__make(members, count, slot, &ct__parts[slot].comm);
-    free(members);
-    if (code == MPI_SUCCESS)
-        ct__parts[slot].nodes = nodes, ct__parts[slot].ppn = ppn, *comm = ct__parts[slot].comm;
-    return code;
-}
-
-int ct_part_forget(void)
-{
-    for (int slot = 0; slot < CT__PARTS; slot++)
-        if (ct__parts[slot].nodes > 0)
-            CT_TRY(ct__release(slot));
+    if (ct__part.nodes != nodes || ct__part.ppn != ppn) {
+        int *members = malloc(sizeof(int) * (size_t)world->size);
+        if (members == NULL)
+            return MPI_ERR_NO_MEM;
+        int count = ct__members(world, nodes, ppn, members), code = count > 0 ? ct_part_forget() : MPI_ERR_ARG;
+        if (code == MPI_SUCCESS)
+            code = ct__make(members, count, &ct__part.comm);
+        free(members);
+        CT_TRY(code);
+        ct__part.nodes = nodes, ct__part.ppn = ppn;
+    }
+    *comm = ct__part.comm;
     return MPI_SUCCESS;
 }

@@ -68,28 +68,24 @@ struct ct_value ct_op_value(enum ct_op op, const struct ct_type *type, unsigned 
     return value;
 }
 
+/* A number of any of the types that are reduced; a piece of one has its bytes. */
+union ct__number {
+    int integer;
+    float single;
+    double precise;
+};
+
 struct ct_value ct_value_load(const struct ct_type *type, const unsigned char *element)
 {
     struct ct_value value = {{0, 0}};
 
     for (int i = 0; i < type->pieces && i < 2; i++) {
-        const unsigned char *from = element + type->piece[i].offset;
-        int integer;
-        float single;
-        double precise;
-        switch (type->piece[i].number) {
-        case CT_NUMBER_FLOAT:
-            memcpy(&single, from, sizeof single);
-            value.part[i] = (long)single;
-            break;
-        case CT_NUMBER_DOUBLE:
-            memcpy(&precise, from, sizeof precise);
-            value.part[i] = (long)precise;
-            break;
-        default:
-            memcpy(&integer, from, sizeof integer);
-            value.part[i] = integer;
-        }
+        const struct ct_piece *piece = &type->piece[i];
+        union ct__number number;
+        memcpy(&number, element + piece->offset, piece->bytes);
+        value.part[i] = piece->number == CT_NUMBER_FLOAT    ? (long)number.single
+                        : piece->number == CT_NUMBER_DOUBLE ? (long)number.precise
+                                                            : number.integer;
     }
     return value;
 }
@@ -97,20 +93,13 @@ struct ct_value ct_value_load(const struct ct_type *type, const unsigned char *e
 void ct_value_store(const struct ct_type *type, unsigned char *element, struct ct_value value)
 {
     for (int i = 0; i < type->pieces && i < 2; i++) {
-        unsigned char *to = element + type->piece[i].offset;
-        int integer = (int)value.part[i];
-        float single = (float)value.part[i];
-        double precise = (double)value.part[i];
-        switch (type->piece[i].number) {
-        case CT_NUMBER_FLOAT:
-            memcpy(to, &single, sizeof single);
-            break;
-        case CT_NUMBER_DOUBLE:
-            memcpy(to, &precise, sizeof precise);
-            break;
-        default:
-            memcpy(to, &integer, sizeof integer);
-        }
+        const struct ct_piece *piece = &type->piece[i];
+        union ct__number number = {.integer = (int)value.part[i]};
+        if (piece->number == CT_NUMBER_FLOAT)
+            number.single = (float)value.part[i];
+        else if (piece->number == CT_NUMBER_DOUBLE)
+            number.precise = (double)value.part[i];
+        memcpy(element + piece->offset, &number, piece->bytes);
     }
 }
 
