@@ -119,19 +119,8 @@ def compiled(mpi: Installation, compiler: str, guided: bool, place: Path) -> Pat
     sources += [] if guided else [NATIVE / "fuzz_driver.c"]
     sanitizers = "-fsanitize=address,undefined" + (",fuzzer" if guided else "")
     target, environment = place / "fuzz", {**os.environ, "MPICH_CC": compiler, "OMPI_CC": compiler}
-    defined = '-DCT_MPI_LIBRARY="libmpi.so"'
-    command = [
-        mpi.mpicc,
-        *FLAGS,
-        sanitizers,
-        defined,
-        *(f"-I{part}" for part in parts),
-        *sources,
-        "-lm",
-        "-ldl",
-        "-o",
-        target,
-    ]
+    flags = [*FLAGS, sanitizers, '-DCT_MPI_LIBRARY="libmpi.so"', *(f"-I{part}" for part in parts)]
+    command = [mpi.mpicc, *flags, *sources, "-lm", "-ldl", "-o", target]
     made = run_to_end(command, env=environment)
     assert made.returncode == 0, made.stderr[-3000:]
     return target

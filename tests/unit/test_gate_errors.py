@@ -8,7 +8,10 @@ import pytest
 BENCH = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "bench_gate.py"))
 
 
-@pytest.mark.parametrize("noise", ["NOISE", "MODES", "LAUNCHES"])
+SLOW = [pytest.param(noise, marks=pytest.mark.slow) for noise in ("NOISE", "LAUNCHES")]
+
+
+@pytest.mark.parametrize("noise", ["MODES", *SLOW])
 @pytest.mark.parametrize("row", ["equal", "threshold"])
 def test_of_regions_without_a_gain_none_is_kept(row: str, noise: str) -> None:
     counts = BENCH["judge_file"](BENCH["ROWS"][row], BENCH[noise], seed=1)

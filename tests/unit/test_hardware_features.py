@@ -41,6 +41,10 @@ def synthetic(sockets=2, cores=4, threads=2, l3="20480K", max_khz="3300000", num
     return RecordedMachine(files | (extra or {}))
 
 
+GEN_4 = ("16.0 GT/s PCIe", "16")
+EDR = "100 Gb/sec (4X EDR)"
+
+
 def infiniband(name, rate, state="4: ACTIVE", layer="InfiniBand", pcie=("8.0 GT/s PCIe", "16")):
     at = f"sys/class/infiniband/{name}"
     return {
@@ -112,26 +116,12 @@ def test_processors_that_are_offline_do_not_count():
     ("extra", "fabric", "lane", "lanes", "links", "pcie"),
     [
         (infiniband("mlx5_0", "100 Gb/sec (4X EDR)"), Fabric.INFINIBAND, 25.0, 4, 1, (3, 16)),
-        (
-            infiniband("mlx5_0", "200 Gb/sec (4X HDR)", pcie=("16.0 GT/s PCIe", "16")),
-            Fabric.INFINIBAND,
-            50,
-            4,
-            1,
-            (4, 16),
-        ),
+        (infiniband("mlx5_0", "200 Gb/sec (4X HDR)", pcie=GEN_4), Fabric.INFINIBAND, 50, 4, 1, (4, 16)),
         (infiniband("mlx4_0", "40 Gb/sec (4X QDR)", pcie=("5.0 GT/s", "8")), Fabric.INFINIBAND, 10, 4, 1, (2, 8)),
         (infiniband("mlx5_0", "56 Gb/sec (4X FDR)"), Fabric.INFINIBAND, 14, 4, 1, (3, 16)),
         (infiniband("hfi1_0", "100 Gb/sec (4X EDR)"), Fabric.OMNI_PATH, 25, 4, 1, (3, 16)),
         (infiniband("mlx5_0", "100 Gb/sec (4X EDR)", layer="Ethernet"), Fabric.ETHERNET, 25, 4, 1, (3, 16)),
-        (
-            infiniband("mlx5_0", "100 Gb/sec (4X EDR)") | infiniband("mlx5_1", "100 Gb/sec (4X EDR)"),
-            Fabric.INFINIBAND,
-            25,
-            4,
-            2,
-            (3, 16),
-        ),
+        (infiniband("mlx5_0", EDR) | infiniband("mlx5_1", EDR), Fabric.INFINIBAND, 25, 4, 2, (3, 16)),
         (slingshot(0), Fabric.SLINGSHOT, 50, 4, 1, (4, 16)),
         (slingshot(0) | slingshot(1, "Disabled"), Fabric.SLINGSHOT, 50, 4, 2, (4, 16)),
     ],

@@ -320,14 +320,10 @@ OPERATORS = {
     "reduce_scatter": ["is_block_regular=yes", "is_commutative=yes", "total_msg_size<{}"],
 }
 COMMON = [
-    "comm_size<={}",
-    "comm_size<{}",
-    "comm_size=pow2",
-    "comm_hierarchy=parent",
-    "comm_hierarchy=node",
-    "count<pow2",
+    *("comm_size<={}", "comm_size<{}", "comm_size=pow2", "comm_size=node_comm_size", "count<pow2"),
+    *("comm_hierarchy=parent", "comm_hierarchy=node", "comm_avg_ppn<={}", "comm_avg_ppn<{}"),
+    *("comm_type=inter", "comm_type=intra"),
 ]
-COMMON += ["comm_avg_ppn<={}", "comm_avg_ppn<{}", "comm_size=node_comm_size", "comm_type=inter", "comm_type=intra"]
 
 
 @st.composite

@@ -2,7 +2,8 @@
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -68,12 +69,18 @@ class Scripted:
     def kill(self) -> None: ...
 
 
+@contextmanager
+def hearing(launch: Callable[[], Scripted]) -> Iterator[LiveSource]:
+    """A source whose agents ``launch`` makes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(live, "AgentProcess", lambda *_: launch())
+        yield LiveSource(LivePlan(["mpiexec"], {}, lambda _name, _choice: (), seed=1), ENVIRONMENT)
+
+
 def hear(*launches: Sequence[str | None], points: Sequence[Point] = (POINT,)) -> tuple[list[Sample], LiveSource]:
     """Samples of ``points``, from a source whose launches say ``launches``, one after another."""
     scripts = iter(launches)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(live, "AgentProcess", lambda *_: Scripted(next(scripts, ())))
-        source = LiveSource(LivePlan(["mpiexec"], {}, lambda _name, _choice: (), seed=1), ENVIRONMENT)
+    with hearing(lambda: Scripted(next(scripts, ()))) as source:
         return [sample for _, samples in source.measure(points, Effort()) for sample in samples], source
 
 
@@ -112,12 +119,11 @@ def test_what_is_not_answered_in_time_is_given_up_and_its_job_ended(monkeypatch:
     assert list(source.measure([other], Effort())) == []
 
 
-def test_the_agent_repeats_a_choice_no_more_often_than_the_point_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_agent_repeats_a_choice_no_more_often_than_the_point_asks_for() -> None:
     for repetitions, words in ((0, "fewest=10 most=200"), (3, "fewest=3 most=3"), (50, "fewest=10 most=50")):
         agent = Scripted(SAID)
-        monkeypatch.setattr(live, "AgentProcess", lambda *_, agent=agent: agent)
-        source = LiveSource(LivePlan(["mpiexec"], {}, lambda _name, _choice: (), seed=1), ENVIRONMENT)
-        list(source.measure([replace(POINT, repetitions=repetitions)], Effort()))
+        with hearing(lambda agent=agent: agent) as source:
+            list(source.measure([replace(POINT, repetitions=repetitions)], Effort()))
         assert words in agent.sent[0]
 
 
@@ -155,31 +161,11 @@ def test_what_breaks_the_protocol_is_a_measurement_error_that_shows_it(line: str
     assert line[:150] in str(caught.value)
 
 
-WORDS = [
-    "trying",
-    "result",
-    "done",
-    "error",
-    "ready",
-    "id=1",
-    "id=2",
-    "id=3",
-    "choice=0",
-    "choice=1",
-    "status=ok",
-    "status=wrong",
-]
-WORDS += [
-    "status=crashed",
-    "cost_us=1.5",
-    "inside_us=2",
-    "osu_us=1",
-    "b2b_us=3",
-    "skewed_us=4",
-    "times_ns=10,20",
-    "times_ns=,",
-    "=",
-]
+WORDS = (
+    *("trying", "result", "done", "error", "ready", "id=1", "id=2", "id=3", "choice=0", "choice=1", "status=ok"),
+    *("status=wrong", "status=crashed", "cost_us=1.5", "inside_us=2", "osu_us=1", "b2b_us=3", "skewed_us=4"),
+    *("times_ns=10,20", "times_ns=,", "="),
+)
 WORD = st.sampled_from(WORDS) | st.text(max_size=8)
 LINE = st.sampled_from(SAID) | st.lists(WORD, max_size=8).map(" ".join)
 
@@ -279,9 +265,7 @@ def test_a_request_waits_at_the_agent_only_where_its_ranks_get_it_in_order(
     first: tuple[int, ...], second: tuple[int, ...], waits: bool
 ) -> None:
     script = Scripted(["done id=1 inside_us=1"] if waits else [])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(live, "AgentProcess", lambda *_: script)
-        source = LiveSource(LivePlan(["mpiexec"], {}, lambda _name, _choice: (), seed=1), ENVIRONMENT)
+    with hearing(lambda: script) as source:
         for nodes in (first, second):
             source.begin(Point(Scenario("bcast", len(nodes), 1, 64), (DEFAULT,)), Effort(), nodes)
     assert len(script.sent) == (1 if waits else 2)
@@ -292,9 +276,7 @@ def test_a_point_of_another_shape_is_at_the_agent_before_the_one_before_it_is_an
     points = [Point(Scenario("bcast", nodes, ppn, 64), (DEFAULT,)) for nodes, ppn in shapes]
     said = "trying id={0} choice=0|result id={0} choice=0 status=ok cost_us=1 times_ns=5|done id={0} inside_us=1"
     script = Scripted([line for number in range(1, 5) for line in said.format(number).split("|")])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(live, "AgentProcess", lambda *_: script)
-        source = LiveSource(LivePlan(["mpiexec"], {}, lambda _name, _choice: (), seed=1), ENVIRONMENT)
+    with hearing(lambda: script) as source:
         at_the_agent = [(len(script.sent), point.scenario) for point, _ in source.measure(points, Effort())]
     assert at_the_agent == [(sent, point.scenario) for sent, point in zip((2, 3, 4, 4), points, strict=True)]
 
@@ -350,9 +332,7 @@ def test_what_ends_the_job_before_a_word_of_it_is_heard_is_found_by_being_alone(
     # 1 and 2 run at once; then each is alone: 3 is measured, 4 ends the job twice (again as 5), and its choices part.
     launches = [[], [line.format(3) for line in fine], [], [line.format(6) for line in fine], []]
     scripts = iter(launches)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(live, "AgentProcess", lambda *_: Scripted(next(scripts, ())))
-        source = LiveSource(LivePlan(["mpiexec"], {}, lambda _name, _choice: (), seed=1), ENVIRONMENT)
+    with hearing(lambda: Scripted(next(scripts, ()))) as source:
         tickets = {source.begin(point, Effort(), (node,)) for node, point in enumerate((good, bad))}
         samples = []
         while tickets:
