@@ -94,20 +94,22 @@ def test_an_entry_that_would_fill_the_memory_is_refused(monkeypatch: pytest.Monk
         unpack(data, name_of(data))
 
 
-def test_equal_entries_are_one_file_which_nobody_may_change(store: SiteStore) -> None:
+def test_equal_entries_are_one_file_for_the_group_alone_which_nobody_may_change(store: SiteStore) -> None:
     assert store.add(entry()) == store.add(entry())
     (path,) = (store.directory / INBOX).iterdir()
     assert stat.S_IMODE(path.stat().st_mode) == 0o440
-    assert (store.directory / INBOX).stat().st_mode & stat.S_ISVTX
+    assert (store.directory / INBOX).stat().st_mode & (stat.S_ISVTX | 0o007) == stat.S_ISVTX
 
 
-def test_a_strict_umask_hides_no_entry_from_the_group(store: SiteStore) -> None:
+def test_a_strict_umask_hides_neither_the_store_nor_an_entry_from_the_group(tmp_path: Path) -> None:
     before = os.umask(0o077)
     try:
-        name = store.add(entry())
+        made = SiteStore.made(tmp_path / "a" / "store")
+        name = made.add(entry())
     finally:
         os.umask(before)
-    assert store.place(KEY, name).stat().st_mode & 0o044 == 0o040
+    assert made.directory.stat().st_mode & 0o055 == 0o055
+    assert made.place(KEY, name).stat().st_mode & 0o044 == 0o040
 
 
 def test_a_directory_that_is_no_store_is_refused_with_what_to_do(tmp_path: Path) -> None:
@@ -223,12 +225,3 @@ def test_a_file_that_is_too_large_is_not_read(store: SiteStore) -> None:
     os.truncate(place, 1 << 40)  # a hole
     open_index(store, KEY)
     assert dict(store.quarantined()) == {f"{KEY}-{'33' * 32}": "it is larger than 128 MiB"}
-
-
-def test_a_strict_umask_leaves_the_store_open_for_the_others(tmp_path: Path) -> None:
-    before = os.umask(0o077)
-    try:
-        made = SiteStore.made(tmp_path / "a" / "store")
-    finally:
-        os.umask(before)
-    assert made.directory.stat().st_mode & 0o055 == 0o055

@@ -16,12 +16,11 @@ from typer.testing import CliRunner
 from colltune.cli.app import app
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
-from colltune.emit.live_rules import LIVE_FILE
 from colltune.session.site.publish import described, lost_here, publish_here
 from colltune.site.entry import Entry
 from colltune.site.index import open_index
 from colltune.site.release import activate, publish, releases
-from colltune.site.store import INBOX, SiteStore
+from colltune.site.store import SiteStore
 from colltune.store.tuning import MANIFEST
 from lint_trees import complete_file
 
@@ -77,12 +76,6 @@ def test_an_entry_of_the_future_is_quarantined(store: SiteStore) -> None:
     assert quarantined(store) == ["it says that its job ended in the future"]
 
 
-def test_entries_are_for_the_group_alone(store: SiteStore) -> None:
-    name = store.add(entry(1))
-    assert stat.S_IMODE(store.place(KEY, name).stat().st_mode) == 0o440
-    assert (store.directory / INBOX).stat().st_mode & 0o007 == 0
-
-
 def test_the_cache_of_a_reader_is_their_own(store: SiteStore) -> None:
     for number in range(9):
         store.add(entry(number))
@@ -135,21 +128,12 @@ def outside_of_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("name", "data", "why"),
-    [
-        ("mpich/mpich-coll.json", b'{"collective=bcast": {}}', "have no rules"),
-        ("mpich/later.json", b"{}", "is no file that mpich"),
-        ("bin/sh", b"#!/bin/sh", "is no file that mpich"),
-        (
-            f"live/{LIVE_FILE}",
-            b"colltune-rules 2\nchoice 0 - MPIR_CVAR_DEBUG_HOLD=1 # bcast binomial\n"
-            b"rules bcast message\nrule - - - 0\n",
-            "is not chosen by",
-        ),
-    ],
+    [(FILE, b'{"collective=bcast": {}}', "have no rules"), ("bin/sh", b"#!/bin/sh", "is no file that mpich")],
 )
 def test_no_file_is_published_that_does_not_pass_lint(
     name: str, data: bytes, why: str, store: SiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """What else is a fault of a file: test_received.py."""
     monkeypatch.setattr("time.time", lambda: NOW)
     outside_of_a_job(monkeypatch)
     for nodes, files in ((2, {FILE: complete_file(), name: data}), (4, {FILE: complete_file()})):
