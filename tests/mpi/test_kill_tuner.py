@@ -18,10 +18,14 @@ from jobs import QUIET, Jobs
 from colltune.core.sample import Sample, Status
 from colltune.mpi.installation import Installation
 from colltune.store.journal import read_journal
+from colltune_study.tables.collect import journal_of
 
 KILLS = 10
 # What Slurm leaves between a signal and SIGKILL. Alone on a machine it takes a few seconds.
 KILL_WAIT_S = 30.0
+TUNE = ("tune", "bcast", "allreduce", "--max-size")
+# Commands that keep what they measure.
+KEEPING = ((*TUNE, "1MiB"), ("tune", "alltoallv", "--ppn", "3"), ("study", "collect", "bcast", "--max-size", "1MiB"))
 
 
 @pytest.fixture
@@ -29,13 +33,13 @@ def jobs(mpi: Installation, agent: Path, tmp_path: Path) -> Jobs:
     return Jobs(mpi, agent, tmp_path)
 
 
-def start(jobs: Jobs, out: Path, *options: str) -> subprocess.Popen[str]:
-    """`colltune tune` with its own interpreter, under the launcher that counts."""
-    program = "from colltune.cli import main; main()"
-    command = [sys.executable, "-c", program, "tune", "bcast", "allreduce", "--out", str(out), "--ppn", "2"]
+def start(jobs: Jobs, out: Path, *arguments: str) -> subprocess.Popen[str]:
+    """`colltune` with its own interpreter, under the launcher that counts."""
+    command = [sys.executable, "-c", "from colltune.cli import main; main()", *arguments, "--out", str(out)]
+    command += [] if "--ppn" in arguments else ["--ppn", "2"]
     environment = {**os.environ, **QUIET, "COLLTUNE_TEST_JOB": str(jobs.directory), "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
-        [*command, "--mpiexec", str(jobs.mpiexec), "--max-size", "64", *options],
+        [*command, "--mpiexec", str(jobs.mpiexec)],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -73,7 +77,7 @@ def test_ten_kills_lose_no_finished_sample_and_nothing_is_measured_twice(jobs: J
     for attempt in range(4 * KILLS):
         if kills == KILLS:
             break
-        tuner = start(jobs, out, "--gate", "off", *(["--resume"] if journal.exists() else []))
+        tuner = start(jobs, out, *TUNE, "64", "--gate", "off", *(["--resume"] if journal.exists() else []))
         if attempt % 3 != 2:  # else at any moment, also before the first sample
             await_samples(tuner, journal, len(kept))
         time.sleep(draw.uniform(0.0, 0.05) if attempt % 3 != 2 else draw.uniform(0.0, 2.0))
@@ -92,7 +96,7 @@ def test_ten_kills_lose_no_finished_sample_and_nothing_is_measured_twice(jobs: J
         assert found[: len(kept)] == kept
         kept = found
     assert kills == KILLS
-    tuner = start(jobs, out, "--gate", "off", *(["--resume"] if journal.exists() else []))
+    tuner = start(jobs, out, *TUNE, "64", "--gate", "off", *(["--resume"] if journal.exists() else []))
     said = tuner.communicate(timeout=200)[0]
     assert tuner.returncode == 0, said
     samples = samples_of(journal)
@@ -101,7 +105,7 @@ def test_ten_kills_lose_no_finished_sample_and_nothing_is_measured_twice(jobs: J
     assert len(pairs(samples)) > 50
     # Without a kill the same grid is measured, in one launch of the agent: none is missing.
     before = jobs.agents_launched
-    whole = start(jobs, tmp_path / "whole", "--gate", "off")
+    whole = start(jobs, tmp_path / "whole", *TUNE, "64", "--gate", "off")
     assert whole.wait(200) == 0
     assert set(pairs(samples)) == set(pairs(samples_of(tmp_path / "whole" / "journal.jsonl")))
     assert jobs.agents_launched == before + 1
@@ -110,7 +114,7 @@ def test_ten_kills_lose_no_finished_sample_and_nothing_is_measured_twice(jobs: J
 
 def start_to(jobs: Jobs, out: Path, stage: str) -> tuple[subprocess.Popen[str], str]:
     """A tuner that has just begun a stage, and what it said by then."""
-    tuner = start(jobs, out, "--max-size", "64KiB")
+    tuner = start(jobs, out, *TUNE, "64KiB")
     assert tuner.stdout is not None
     said = ""
     for line in tuner.stdout:
@@ -141,16 +145,23 @@ def test_a_schedulers_signal_leaves_a_usable_tuning_in_time(jobs: Jobs, tmp_path
     assert jobs.all_end()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_in_the_midst_of_measuring_leaves_what_was_measured(
-    jobs: Jobs, tmp_path: Path, number: signal.Signals
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)
+@pytest.mark.parametrize("command", KEEPING, ids=lambda command: " ".join(command[:2]))
+def test_a_signal_in_the_midst_of_measuring_loses_nothing(
+    jobs: Jobs, tmp_path: Path, command: tuple[str, ...], number: signal.Signals
 ) -> None:
-    out = tmp_path / "tuned"
-    tuner = start(jobs, out, "--max-size", "1MiB")
-    await_samples(tuner, out / "journal.jsonl", 0)
-    tuner.send_signal(number)
-    said = tuner.communicate(timeout=200)[0]
-    assert tuner.returncode == 0, said
-    assert samples_of(out / "journal.jsonl")
-    assert "stopped from outside" in said
+    out = tmp_path / "out.csv"
+    journal = {"study": journal_of(out)}.get(command[0], out / "journal.jsonl")
+    journal = journal.with_name("alltoallv.jsonl") if "alltoallv" in command else journal
+    measuring = start(jobs, out, *command)
+    await_samples(measuring, journal, 0)
+    kept = samples_of(journal)
+    measuring.send_signal(number)
+    said = measuring.communicate(timeout=200)[0]
+    assert samples_of(journal)[: len(kept)] == kept != []
+    assert measuring.returncode in (0, 128 + number), said
+    assert "Traceback" not in said
     assert jobs.all_end()
+    if command[0] == "tune":  # what it has it hands over
+        assert measuring.returncode == 0, said
+        assert "stopped from outside" in said or "The job was ended before the proof was over" in said
