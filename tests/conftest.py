@@ -12,9 +12,11 @@ from hypothesis import HealthCheck
 
 from colltune.core import disturbance
 from colltune.core.errors import InputError
+from colltune.machine import compile as compile_module
 from colltune.machine.compile import build
 from colltune.mpi.detect import find_mpi
 from colltune.mpi.installation import Installation, Library
+from compiled import keeping, tidy
 from examples import MANY
 from leftovers import MARK, Session
 
@@ -98,10 +100,12 @@ def cache(tmp_path_factory: pytest.TempPathFactory, nothing_is_left: None) -> It
     base = tmp_path_factory.getbasetemp()
     directory = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache"
     directory.mkdir(mode=0o700, exist_ok=True)
+    tidy()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLLTUNE_CACHE", str(directory))
         # Tests run beside others, and most are of something else than that; those of it take this back.
         patch.setenv(disturbance.VARIABLE, disturbance.ACCEPT)
+        patch.setattr(compile_module, "_compile", keeping(compile_module._compile, directory))
         yield directory
 
 

@@ -21,6 +21,7 @@ from colltune.mpi.installation import Installation
 from colltune.store.earlier import GAIN, HISTORY
 from colltune.store.tuning import Tuning, save_tuning
 from commands import run_to_end
+from compiled import program, shared
 
 ROOT = Path(__file__).resolve().parents[2]
 # On MPICH a variable of which none of the programs takes any notice.
@@ -46,24 +47,13 @@ class Site:
     def is_openmpi(self) -> bool:
         return self.bench.environment.mpi == "openmpi"
 
-    def program(self, name: str) -> Path:
+    def program(self, name: str) -> str:
         """One of examples/, compiled."""
-        target = self.place / name
-        if not target.exists():
-            source = ROOT / "examples" / f"{name}.c"
-            self._compile("-O2", str(source), "-lm", "-o", str(target))
-        return target
+        return program(self.bench.mpicc, ROOT / "examples" / f"{name}.c", "-O2")
 
     def slow_calls(self) -> Path:
         """The library that makes calls longer by a known time."""
-        target = self.place / "slow_calls.so"
-        if not target.exists():
-            source = ROOT / "tests" / "native" / "slow_calls.c"
-            self._compile("-O1", "-shared", "-fPIC", str(source), "-o", str(target), "-ldl")
-        return target
-
-    def _compile(self, *arguments: str) -> None:
-        subprocess.run([str(self.bench.installation.mpicc), *arguments], check=True, timeout=100)
+        return shared("slow_calls.c", compiler=self.bench.mpicc)
 
     def tuning(self, name: str, rule_sets: Mapping[str, RuleSet]) -> Path:
         """A tuning directory with ``rule_sets`` for the live selector."""

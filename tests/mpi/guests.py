@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from live_jobs import ON_EITHER, program
+from live_jobs import ON_EITHER
 from live_jobs import live as live_kit
 from test_alltoallv_use import table
 
@@ -16,6 +16,7 @@ from colltune.core.rules import RuleSet
 from colltune.emit.live_rules import LIVE_FILE, LiveEmitter, live_basis
 from colltune.mpi.installation import Installation, Library
 from commands import run_to_end
+from compiled import program
 
 MODULES = ("profile", "measure", "select", "alltoallv")
 _WAIT_S = 60
@@ -78,7 +79,7 @@ def guest_in(installation: Installation, directory: Path, source: str) -> Guest:
         "COLLTUNE_SELECT": str(file),
         "COLLTUNE_ALLTOALLV": str(table(directory / "table.rules", (0, 99999, "parata", 2))),
     }
-    return Guest(bench, kit.preload, program(kit, source), variables, directory / "profile.json")
+    return Guest(bench, kit.preload, program(installation.mpicc, source), variables, directory / "profile.json")
 
 
 def guest_fixtures(source: str) -> tuple[Callable[..., Guest], Callable[..., Guest]]:

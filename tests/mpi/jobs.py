@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,16 +15,23 @@ from colltune.measure.contract import Effort
 from colltune.measure.live import LivePlan, LiveSource, Settings, resolve_settings
 from colltune.measure.watch import Watch
 from colltune.mpi.installation import Installation
-from commands import comes_true
+from commands import PATIENCE_S, Done, comes_true, run_to_end
 
-C_FLAGS = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror"]
 # Inside a container everyone is root, and there Open MPI refuses to start without these.
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 # Looking for networks takes a second of every launch.
 OPENMPI = {**AS_ROOT, "OMPI_MCA_btl": "^ofi"}
 # A waiting rank gives its core away: there may be more ranks than cores.
 QUIET = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
+ON_EITHER = {**OPENMPI, **QUIET}
 SHORT = Effort(relative_width=0.5, box_s=0.0005, fewest=3, most=8, warm_up=1)
+
+
+def colltune(*arguments: object, cwd: Path | None = None, timeout: float = PATIENCE_S, **variables: str) -> Done:
+    """`colltune ARGUMENTS` as a process of its own, whose ranks of either MPI share cores in peace."""
+    environment = {**os.environ, **ON_EITHER, "PYTHONPATH": os.pathsep.join(sys.path), **variables}
+    command = [sys.executable, "-m", "colltune", *map(str, arguments)]
+    return run_to_end(command, env=environment, cwd=cwd, timeout=timeout)
 
 
 def flat(collective: str, algorithm: str, **variables: int) -> list[tuple[str, str]]:

@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from commands import comes_true, end, run_to_end
@@ -37,6 +38,7 @@ exec sleep infinity
 """
 
 
+@cache
 def why_not() -> str | None:
     """The reason why there can be no such cluster here, or None."""
     missing = [tool for tool in ("ip", "tc", "nsenter", "unshare") if shutil.which(tool) is None]

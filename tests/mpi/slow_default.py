@@ -9,8 +9,8 @@ from jobs import QUIET, Jobs
 
 from colltune.core.choice import Choice
 from colltune.mpi.installation import Installation
+from compiled import shared
 
-NATIVE = Path(__file__).parents[1] / "native"
 FAST = "scatter_ring_allgather"
 FILE = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
 
@@ -19,9 +19,7 @@ def make_slow_mpi(mpi: Installation, agent: Path, place: Path) -> Path:
     """The launcher of an MPI whose default is slow."""
     settings = dict(Jobs(mpi, agent, place).resolver()("bcast", Choice(FAST)))
     fast = settings["MPIR_CVAR_BCAST_INTRA_ALGORITHM"]
-    library = place / "slow_default.so"
-    build = [str(mpi.mpicc), "-O1", "-shared", "-fPIC", str(NATIVE / "slow_default.c"), "-o", str(library)]
-    subprocess.run(build, check=True, timeout=60)
+    library = shared("slow_default.c", compiler=mpi.mpicc)
     for name, command in {
         "mpiexec": f'exec {mpi.mpiexec} -genv LD_PRELOAD {library} -genv CT_FAST {fast} "$@"',
         "mpicc": f'exec {mpi.mpicc} "$@"',  # an mpiexec is known by the compiler beside it

@@ -27,6 +27,7 @@ from colltune.measure.request import PointRequest
 from colltune.measure.resolve import Settings
 from colltune.mpi.installation import Installation
 from commands import run_to_end
+from compiled import compiled
 
 NATIVE = Path(__file__).parents[1] / "native"
 SANITIZED = ["-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined"]
@@ -46,25 +47,22 @@ int MPI_Alltoall(const void *a, int b, MPI_Datatype c, void *d, int e, MPI_Datat
 SHORT = "warm_up=1 fewest=2 most=4 box_us=200 width_ppm=500000"
 
 
-def compile_sanitized(mpi: Installation, sources: Sequence[Path], target: Path) -> Path:
+def compile_sanitized(mpi: Installation, sources: Sequence[Path | str]) -> Path:
     if shutil.which("cc") is None:
         pytest.skip("no C compiler")
     include = [f"-I{source_directory(name)}" for name in ("agent", *TIMING_PARTS, COMMON)]
-    flags = [*SANITIZED, "-fno-sanitize-recover=all", *include]
-    subprocess.run([mpi.mpicc, *flags, *sources, "-lm", "-ldl", "-o", target], check=True, timeout=120)
-    return target
+    return compiled(mpi.mpicc, *SANITIZED, "-fno-sanitize-recover=all", *include, *sources, "-lm", "-ldl")
 
 
 @pytest.fixture(scope="module")
-def sanitized_agent(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sanitized_agent(mpi: Installation) -> Path:
     sources = sorted(path for name in ("agent", *TIMING_PARTS, COMMON) for path in source_directory(name).glob("*.c"))
-    return compile_sanitized(mpi, sources, tmp_path_factory.mktemp("agent") / "agent")
+    return compile_sanitized(mpi, sources)
 
 
 @pytest.fixture(scope="module")
-def reader(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    sources = [source_directory("agent") / "request.c", NATIVE / "read_requests.c"]
-    return compile_sanitized(mpi, sources, tmp_path_factory.mktemp("reader") / "reader")
+def reader(mpi: Installation) -> Path:
+    return compile_sanitized(mpi, [source_directory("agent") / "request.c", "read_requests.c"])
 
 
 Talk = Callable[..., list[str]]
@@ -213,8 +211,7 @@ def test_communicators_side_by_side_make_each_call_at_once(
     assert len(results) == len(lines)
     assert all(" status=ok " in line and " detail=2-side-by-side " in line for line in results[:-1])
     (tmp_path / "late.c").write_text(LATE_ON_RANK_2)
-    late = tmp_path / "late.so"
-    subprocess.run([mpi.mpicc, "-shared", "-fPIC", tmp_path / "late.c", "-o", late], check=True, timeout=60)
+    late = compiled(mpi.mpicc, "-shared", "-fPIC", tmp_path / "late.c")
     lines = [request(1, "alltoall", 64, 2), request(2, "alltoall", 64, 2, "0", "beside=2", "choice=")]
     alone, both = [line for line in talk(agent, 4, lines, LD_PRELOAD=str(late)) if line.startswith("result ")]
     for line, longer in ((alone, False), (both, True)):
@@ -222,13 +219,15 @@ def test_communicators_side_by_side_make_each_call_at_once(
         assert (min(map(float, times_ns)) > 20e6) == longer, line
 
 
-@pytest.mark.parametrize("name", ["barrier", "allreduce"])
-def test_late_arrivals_are_timed_from_the_last_rank_on(talk: Talk, sanitized_agent: Path, name: str) -> None:
+@pytest.mark.parametrize(("name", "ranks"), [("barrier", 2), ("allreduce", 4)])
+def test_late_arrivals_are_timed_from_the_last_rank_on(
+    talk: Talk, sanitized_agent: Path, name: str, ranks: int
+) -> None:
     """Nobody leaves these calls before the last rank came, after 0.3 s; what they take from then on is far less."""
-    lines = [request(1, name, 8, 4, "0", "skew_us=300000", "choice="), request(2, name, 8, 4)]
+    lines = [request(1, name, 8, ranks, "0", "skew_us=300000", "choice="), request(2, name, 8, ranks)]
     skewed_us = math.inf
     for _attempt in range(5):  # a busy machine may hold a rank for longer than its lateness
-        late, together = [line for line in talk(sanitized_agent, 4, lines) if line.startswith("result ")]
+        late, together = [line for line in talk(sanitized_agent, ranks, lines) if line.startswith("result ")]
         cost_us = figure(late, "cost_us")
         assert cost_us is not None
         assert cost_us >= 300_000

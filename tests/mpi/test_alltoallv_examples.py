@@ -1,7 +1,6 @@
 """The applications of examples/ that exchange unequal blocks: right, and the same whichever algorithm carries them."""
 
 import os
-import subprocess
 import sys
 from math import isqrt
 from pathlib import Path
@@ -12,9 +11,9 @@ from colltune.alltoallv.lookup_table import FILLS, AlltoallvRule, TableEntry, sa
 from colltune.alltoallv.setting import Setting
 from colltune.mpi.installation import Installation
 from commands import run_to_end
+from compiled import program, shared
 
 _ROOT = Path(__file__).parents[2]
-_FLAGS = ("-std=c11", "-O2", "-Wall", "-Wextra", "-Werror")
 
 
 class Examples:
@@ -22,16 +21,11 @@ class Examples:
 
     def __init__(self, mpi: Installation, directory: Path) -> None:
         self.mpi, self.directory = mpi, directory
-        for name in ("path_finding", "sample_sort", "fft_transpose"):
-            source, program = _ROOT / "examples" / f"{name}.c", directory / name
-            subprocess.run([str(mpi.mpicc), *_FLAGS, str(source), "-lm", "-o", str(program)], check=True)
-        self.says_last = directory / "says_last.so"
-        source = _ROOT / "tests" / "native" / "alltoallv_last.c"
-        shared = ["-shared", "-fPIC", str(source), "-ldl", "-o", str(self.says_last)]
-        subprocess.run([str(mpi.mpicc), *_FLAGS, *shared], check=True)
+        self.says_last = shared("alltoallv_last.c", compiler=mpi.mpicc)
 
     def run(self, ranks: int, name: str, *arguments: str, table: Path | None = None) -> list[str]:
-        job = [str(self.mpi.mpiexec), "-n", str(ranks), str(self.directory / name), *arguments]
+        made = program(self.mpi.mpicc, _ROOT / "examples" / f"{name}.c", "-O2")
+        job = [str(self.mpi.mpiexec), "-n", str(ranks), made, *arguments]
         environment = {**os.environ, "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "COLLTUNE_ALLTOALLV_NODE": "2"}
         if table is not None:
             job = [sys.executable, "-m", "colltune", "run", "--alltoallv", str(table), "--", *job]

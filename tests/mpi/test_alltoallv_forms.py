@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,8 +12,8 @@ from test_alltoallv_use import table
 from colltune.machine.compile import build_library
 from colltune.mpi.installation import Installation, Library
 from commands import run_to_end
+from compiled import C_FLAGS, compiled
 
-_PROGRAMS = Path(__file__).parents[1] / "native"
 _BESIDE = {**QUIET, **OPENMPI, "OMPI_MCA_mpi_yield_when_idle": "1"}
 
 
@@ -26,18 +25,11 @@ class Kit:
     mpicc: str
     openmpi: bool
     library: Path
-    directory: Path
 
     def compiled(self, name: str, compiler: str | None = None, *flags: str) -> Path:
-        program = self.directory / "-".join([Path(name).stem, *flags]).replace("/", "_")
-        counter = self.directory / "count_calls.o"
-        if not counter.exists():
-            subprocess.run([self.mpicc, "-O2", "-c", str(_PROGRAMS / "count_calls.c"), "-o", str(counter)], check=True)
-        if not program.exists():
-            warnings = [] if compiler else ["-std=c11", "-Wall", "-Wextra"]
-            command = [compiler or self.mpicc, *warnings, "-O2", "-rdynamic", *flags, str(_PROGRAMS / name)]
-            subprocess.run([*command, str(counter), "-ldl", "-o", str(program)], check=True)
-        return program
+        counter = compiled(self.mpicc, *C_FLAGS, "-c", "count_calls.c")
+        warnings = [] if compiler else C_FLAGS
+        return compiled(compiler or self.mpicc, *warnings, "-rdynamic", *flags, name, counter, "-ldl")
 
     def ran(self, program: Path, ranks: int, where: Path, *arguments: str) -> list[list[str]]:
         """The words of each line that the program prints."""
@@ -55,11 +47,11 @@ class Kit:
 
 
 @pytest.fixture(scope="module", params=["mpi", "openmpi"])
-def kit(request: pytest.FixtureRequest, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Kit:
+def kit(request: pytest.FixtureRequest, cache: Path) -> Kit:
     found: Installation = request.getfixturevalue(request.param)
     library = build_library(str(found.mpicc), cache)
     openmpi = found.library is Library.OPENMPI
-    return Kit(str(found.mpiexec), str(found.mpicc), openmpi, library, tmp_path_factory.mktemp("forms"))
+    return Kit(str(found.mpiexec), str(found.mpicc), openmpi, library)
 
 
 def _by(tmp_path: Path, algorithm: str, radix: int = 2) -> Path:
@@ -159,7 +151,7 @@ def test_fortran(cache: Path, tmp_path: Path, name: str, interface: str) -> None
     mpicc, mpiexec, mpif90 = (shutil.which(f"{tool}.{name}") for tool in ("mpicc", "mpiexec", "mpif90"))
     if mpicc is None or mpiexec is None or mpif90 is None or shutil.which("gfortran") is None:
         pytest.skip(f"no Fortran for {name}")
-    kit = Kit(mpiexec, mpicc, name == "openmpi", build_library(mpicc, cache), tmp_path)
+    kit = Kit(mpiexec, mpicc, name == "openmpi", build_library(mpicc, cache))
     flags = (f"-D{interface}", "-w", "-fallow-argument-mismatch")
     lines = kit.ran(kit.compiled("alltoallv_fortran.F90", mpif90, *flags), 3, _by(tmp_path, "linear"))
     assert lines == [["alltoallv", "4", "0"], ["alltoallw", "4", "0"], ["alltoallv_in_place", "0", "0"]]

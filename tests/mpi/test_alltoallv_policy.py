@@ -1,7 +1,6 @@
 """The selection protocol: every rank takes the same step in the same call, whatever the ranks' counts and order."""
 
 import ctypes
-import subprocess
 from collections.abc import Iterator
 from itertools import combinations, pairwise, product
 from pathlib import Path
@@ -23,21 +22,18 @@ from colltune.alltoallv.lookup_table import (
 from colltune.alltoallv.setting import Setting
 from colltune.emit.rule_text import HEAD
 from colltune.mpi.installation import Installation
+from compiled import shared
 
 _ROOT = Path(__file__).parents[2]
 NOT, NOW, BESIDE = range(3)
 
 
 @pytest.fixture(scope="module")
-def protocol(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    made = tmp_path_factory.mktemp("protocol") / "protocol.so"
-    native = _ROOT / "native"
-    sources = [path for name in ("alltoallv", "common") for path in (native / name).glob("*.c")]
-    command = [str(mpi.mpicc), "-std=c11", "-O2", "-shared", "-fPIC"]
-    command += [f"-I{native / name}" for name in ("include", "alltoallv", "common")]
-    command += map(str, [*sources, _ROOT / "tests/native/alltoallv_select.c"])
-    subprocess.run([*command, "-lm", "-o", str(made)], check=True)
-    return ctypes.CDLL(str(made))
+def protocol(mpi: Installation) -> ctypes.CDLL:
+    parts = [_ROOT / "native" / name for name in ("include", "alltoallv", "common")]
+    sources = [path for part in parts for path in sorted(part.glob("*.c"))]
+    flags = [f"-I{part}" for part in parts]
+    return ctypes.CDLL(str(shared("alltoallv_select.c", *flags, *sources, compiler=mpi.mpicc)))
 
 
 def first_call(protocol: ctypes.CDLL, path: Path, ranks: int, ppn: int = 0) -> int:

@@ -1,7 +1,6 @@
 """Every algorithm of the non-uniform all-to-all, over random calls: what comes out, and what is left over."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,16 +8,14 @@ from jobs import OPENMPI, QUIET
 
 from colltune.mpi.installation import Installation, Library
 from commands import run_to_end
+from compiled import C_FLAGS, compiled
 
 _ROOT = Path(__file__).parents[2]
 _PARTS = [_ROOT / "native" / name for name in ("alltoallv", "common")]
-_SOURCES = [
-    *sorted(source for part in _PARTS for source in part.glob("*.c")),
-    _ROOT / "tests/native/alltoallv_property.c",
-]
+_SOURCES = ["alltoallv_property.c", *sorted(source for part in _PARTS for source in part.glob("*.c"))]
 _INCLUDES = [f"-I{part}" for part in (*_PARTS, _ROOT / "native" / "include")]
 _WRAPPED = [f"-Wl,--wrap=PMPI_Comm_{name}" for name in ("create", "split_type", "free")]
-_SANITIZED = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+_SANITIZED = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 # Ranks and cases: 10,000 in all, fewer where ranks share the cores.
 WHOLE = dict.fromkeys(range(1, 18), 500) | {24: 700, 32: 500, 64: 300}
@@ -43,13 +40,6 @@ leak:libpmix
 """
 
 
-def compiled(either: Installation, directory: Path, *flags: str) -> Path:
-    program = directory / "alltoallv_property"
-    command = [str(either.mpicc), "-std=c11", "-Wall", "-Wextra", "-Werror", *flags, *_INCLUDES]
-    subprocess.run([*command, *map(str, _SOURCES), *_WRAPPED, "-lm", "-ldl", "-o", str(program)], check=True)
-    return program
-
-
 def run(either: Installation, program: Path, ranks: int, cases: int, limit_s: float, **variables: str) -> None:
     more = ["--oversubscribe", "--bind-to", "none"] if either.library is Library.OPENMPI else []
     command = [str(either.mpiexec), *more, "-n", str(ranks), str(program), str(1000 + ranks), str(cases)]
@@ -60,13 +50,13 @@ def run(either: Installation, program: Path, ranks: int, cases: int, limit_s: fl
 
 
 @pytest.fixture(scope="module")
-def program(either: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(either, tmp_path_factory.mktemp("property"), "-O2")
+def program(either: Installation) -> Path:
+    return compiled(either.mpicc, *C_FLAGS, *_INCLUDES, *_SOURCES, *_WRAPPED, "-lm", "-ldl")
 
 
 @pytest.fixture(scope="module")
-def sanitized(either: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(either, tmp_path_factory.mktemp("sanitized"), *_SANITIZED)
+def sanitized(either: Installation) -> Path:
+    return compiled(either.mpicc, *C_FLAGS, *_SANITIZED, *_INCLUDES, *_SOURCES, *_WRAPPED, "-lm", "-ldl")
 
 
 def run_sanitized(either: Installation, program: Path, directory: Path, ranks: int, cases: int, limit_s: float) -> None:

@@ -1,7 +1,6 @@
 """Unchanged programs with MPI_Alltoallv by a table, and the selection protocol on a real MPI."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,7 @@ from colltune.alltoallv.setting import Setting
 from colltune.core.errors import InputError
 from colltune.mpi.installation import Installation
 from commands import run_to_end
-
-_NATIVE = Path(__file__).parents[1] / "native"
+from compiled import program
 
 
 def table(path: Path, *rules: tuple[int, int, str, int], first_call: int = FIRST_CALL) -> Path:
@@ -25,20 +23,13 @@ def table(path: Path, *rules: tuple[int, int, str, int], first_call: int = FIRST
     return path
 
 
-def compiled(mpi: Installation, source: str, place: Path) -> Path:
-    program = place / "program"
-    flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror"]
-    subprocess.run([str(mpi.mpicc), *flags, str(_NATIVE / source), "-ldl", "-o", str(program)], check=True)
-    return program
-
-
 @pytest.fixture(scope="module")
-def application(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(mpi, "alltoallv_application.c", tmp_path_factory.mktemp("application"))
+def application(mpi: Installation) -> str:
+    return program(mpi.mpicc, "alltoallv_application.c")
 
 
-def ran(mpi: Installation, program: Path, where: Path, ranks: int) -> tuple[str, list[int]]:
-    command = [str(mpi.mpiexec), "-n", str(ranks), str(program), "300"]
+def ran(mpi: Installation, made: str, where: Path, ranks: int) -> tuple[str, list[int]]:
+    command = [str(mpi.mpiexec), "-n", str(ranks), made, "300"]
     environment = {**os.environ, "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
     arguments, variables = with_alltoallv(command, where, environment)
     done = run_to_end(arguments, env=variables)
@@ -49,7 +40,7 @@ def ran(mpi: Installation, program: Path, where: Path, ranks: int) -> tuple[str,
 
 @pytest.mark.parametrize("ranks", [4, 5])
 def test_a_program_gets_its_algorithms_from_the_table_alike_on_all_ranks(
-    mpi: Installation, application: Path, tmp_path: Path, ranks: int
+    mpi: Installation, application: str, tmp_path: Path, ranks: int
 ) -> None:
     rules = [(0, 47, "parata", 2), (48, 1535, "hieata", 2), (1536, 99999, "linear", 0)]
     verdict, counts = ran(mpi, application, table(tmp_path / "table.rules", *rules), ranks)
@@ -63,15 +54,15 @@ def test_calls_whose_data_have_gaps_are_the_librarys(
     mpi: Installation, tmp_path: Path, algorithm: str, radix: int
 ) -> None:
     """By an algorithm that carries what the ranks agree on, and by one that does not."""
-    program = compiled(mpi, "alltoallv_gaps.c", tmp_path)
+    made = program(mpi.mpicc, "alltoallv_gaps.c")
     rules = table(tmp_path / "table.rules", (0, 99999, algorithm, radix))
-    arguments, variables = with_alltoallv([str(mpi.mpiexec), "-n", "4", str(program)], rules, dict(os.environ))
+    arguments, variables = with_alltoallv([str(mpi.mpiexec), "-n", "4", made], rules, dict(os.environ))
     done = run_to_end(arguments, env=variables)
     # Numbers, a type without gaps, gaps at one rank alone, gaps everywhere in MPI_Alltoallw, numbers again.
     assert done.stdout.split() == ["wrong=0", "tuned", "20", "20", "0", "0", "20"], done.stdout + done.stderr
 
 
-def test_the_table_takes_over_at_the_call_that_it_names(mpi: Installation, application: Path, tmp_path: Path) -> None:
+def test_the_table_takes_over_at_the_call_that_it_names(mpi: Installation, application: str, tmp_path: Path) -> None:
     late = table(tmp_path / "table.rules", (0, 99999, "parata", 2), first_call=200)
     verdict, counts = ran(mpi, application, late, 4)
     assert verdict == "wrong=0 alike=1"
@@ -81,7 +72,7 @@ def test_the_table_takes_over_at_the_call_that_it_names(mpi: Installation, appli
 
 
 def test_a_table_of_other_ranks_or_a_broken_one_leaves_all_to_the_library(
-    mpi: Installation, application: Path, tmp_path: Path
+    mpi: Installation, application: str, tmp_path: Path
 ) -> None:
     beside = table(tmp_path / "table.rules", (0, 99999, "parata", 2))
     beside.write_text(beside.read_text().replace("3..64", "7..7"))
@@ -98,7 +89,7 @@ def test_a_table_of_another_mpi_is_refused(mpi: Installation, tmp_path: Path) ->
 
 
 def test_a_table_of_an_earlier_colltune_is_refused_in_one_line(
-    mpi: Installation, application: Path, tmp_path: Path
+    mpi: Installation, application: str, tmp_path: Path
 ) -> None:
     earlier = table(tmp_path / "table.rules", (0, 99999, "parata", 2))
     command, variables = with_alltoallv([str(mpi.mpiexec), "-n", "3", str(application), "300"], earlier, os.environ)

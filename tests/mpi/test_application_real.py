@@ -2,7 +2,6 @@
 
 import os
 import re
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,7 +25,7 @@ from colltune.session.tuning.check_application import check_with_application
 from colltune.session.tuning.options import Listener, TuneOptions, TuneResult
 from colltune.store.applications import application_runs
 from colltune.store.tuning import Tuning, load_tuning
-from commands import run_to_end
+from commands import colltune
 
 # Under a tuning MPICH is told of a selection file: so the script knows, whatever the machine's speed.
 _SLOW = 'test -z "$MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE" || sleep 0.4'
@@ -164,8 +163,6 @@ def test_a_command_that_cannot_run_is_found_before_the_tuning(command: tuple[str
 
 
 def test_a_check_needs_a_profile(tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-m", "colltune", "tune", "bcast", "--check"]
-    done = run_to_end(command, env=environment, cwd=tmp_path)
+    done = colltune("tune", "bcast", "--check", "--out", str(tmp_path / "tuned"))
     assert (done.returncode, len(done.stderr.strip().splitlines())) == (2, 1)
     assert "--profile" in done.stderr

@@ -1,10 +1,9 @@
 """`colltune study collect` on the real MPICH: a whole small grid in one launch, as Parquet, and resumed for nothing."""
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
+import jobs
 import pytest
 
 import colltune
@@ -12,14 +11,11 @@ import colltune_study
 from colltune.mpi.installation import Installation
 from colltune.store.journal import read_journal
 from colltune_study.tables.collect import journal_of
-from commands import run_to_end
 
 
 def collect(mpi: Installation, out: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
-    options = ["--mpiexec", str(mpi.mpiexec), "--ppn", "2", "--max-size", "64", "--out", str(out), *more]
-    command = [sys.executable, "-m", "colltune", "study", "collect", "bcast", "allreduce", *options]
-    return run_to_end(command, env=environment)
+    options = ["--mpiexec", mpi.mpiexec, "--ppn", "2", "--max-size", "64", "--out", out, *more]
+    return jobs.colltune("study", "collect", "bcast", "allreduce", *options)
 
 
 def test_the_table_has_every_legal_choice_of_every_scenario(mpi: Installation, tmp_path: Path) -> None:

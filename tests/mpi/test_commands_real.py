@@ -1,12 +1,12 @@
 """`explain`, `diff` and `run --prove` with a tuning for the MPICH that is here."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from jobs import QUIET
 
+import commands
 from colltune import doctor
 from colltune.catalog import load
 from colltune.core.choice import DEFAULT, Choice, format_choices
@@ -17,10 +17,8 @@ from colltune.emit.contract import variables_for
 from colltune.emit.mpich.selection_file import MpichEmitter
 from colltune.mpi.installation import Installation
 from colltune.store.tuning import Tuning, save_tuning
-from commands import run_to_end
+from compiled import program
 
-NATIVE = Path(__file__).parents[1] / "native"
-COLLTUNE = [sys.executable, "-c", "from colltune.cli import main; main()"]
 RULES = RuleSet(
     "allreduce",
     SizeBasis.MESSAGE,
@@ -41,10 +39,8 @@ def tuned(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def application(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    program = tmp_path_factory.mktemp("programs") / "one_sum"
-    subprocess.run([str(mpi.mpicc), str(NATIVE / "one_sum.c"), "-o", str(program)], check=True, timeout=60)
-    return program
+def application(mpi: Installation) -> str:
+    return program(mpi.mpicc, "one_sum.c")
 
 
 def write(directory: Path, mpi: Installation, rule_sets: list[RuleSet]) -> None:
@@ -57,10 +53,8 @@ def write(directory: Path, mpi: Installation, rule_sets: list[RuleSet]) -> None:
     save_tuning(directory, Tuning(environment, {r.collective: r for r in rule_sets}, files, variables))
 
 
-def colltune(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
-    return run_to_end(
-        [*COLLTUNE, *map(str, arguments)], env={**os.environ, "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", **variables}
-    )
+def colltune(*arguments: object, **variables: str) -> commands.Done:
+    return commands.colltune(*map(str, arguments), environ={**os.environ, **QUIET, **variables})
 
 
 def line(text: str, label: str) -> str:
@@ -89,14 +83,14 @@ def test_diff_finds_the_one_rule(mpi: Installation, tuned: Path, tmp_path: Path)
     assert colltune("report", tuned, "--diff", tuned).returncode == 0
 
 
-def test_run_proves_that_the_files_were_loaded(mpi: Installation, tuned: Path, application: Path) -> None:
+def test_run_proves_that_the_files_were_loaded(mpi: Installation, tuned: Path, application: str) -> None:
     done = colltune("run", "--prove", tuned, "--", mpi.mpiexec, "-n", "2", application)
     assert (done.returncode, done.stdout) == (0, "sum 1\nsum 1\n")
     evidence = "MPICH says that it loaded" if int(mpi.version.split(".")[0]) >= 5 else "the kernel saw"
     assert f"in force: {evidence}" in done.stderr
 
 
-def test_a_tuning_without_a_rule_sets_nothing(mpi: Installation, tmp_path: Path, application: Path) -> None:
+def test_a_tuning_without_a_rule_sets_nothing(mpi: Installation, tmp_path: Path, application: str) -> None:
     write(tmp_path, mpi, [RuleSet.always("allreduce", SizeBasis.MESSAGE)])
     assert colltune("env", tmp_path).stdout == ""
     done = colltune("run", "--prove", tmp_path, "--", mpi.mpiexec, "-n", "2", application)
@@ -106,13 +100,13 @@ def test_a_tuning_without_a_rule_sets_nothing(mpi: Installation, tmp_path: Path,
     assert "TUNING_JSON_FILE" not in told
 
 
-def test_run_keeps_the_exit_code_of_a_proven_job(mpi: Installation, tuned: Path, application: Path) -> None:
+def test_run_keeps_the_exit_code_of_a_proven_job(mpi: Installation, tuned: Path, application: str) -> None:
     done = colltune("run", tuned, "--prove", "--", mpi.mpiexec, "-n", "2", application, "fail")
     assert done.returncode == 6
     assert "in force" in done.stderr
 
 
-def test_a_job_that_drops_the_setting_is_not_proven(mpi: Installation, tuned: Path, application: Path) -> None:
+def test_a_job_that_drops_the_setting_is_not_proven(mpi: Installation, tuned: Path, application: str) -> None:
     variable = "MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE"
     script = f"unset {variable}; exec {mpi.mpiexec} -n 2 {application}"
     done = colltune("run", "--prove", tuned, "--", "sh", "-c", script)
@@ -120,7 +114,7 @@ def test_a_job_that_drops_the_setting_is_not_proven(mpi: Installation, tuned: Pa
     assert "not proven" in done.stderr
 
 
-def test_a_setting_that_passes_the_files_by_is_no_proof(mpi: Installation, tuned: Path, application: Path) -> None:
+def test_a_setting_that_passes_the_files_by_is_no_proof(mpi: Installation, tuned: Path, application: str) -> None:
     command = ["run", "--prove", tuned, "--", mpi.mpiexec, "-n", "2", application]
     done = colltune(*command, MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM="reduce_scatter_allgather")
     assert done.returncode == 3
@@ -133,8 +127,7 @@ def test_the_diagnosis_is_the_same_in_python_and_on_the_command_line(mpi: Instal
     assert DEFAULT in found.choices["bcast"]
     assert set(found.choices) | set(found.nothing_to_tune) == set(TUNABLE)
     catalogue = load("mpich", mpi.version)
-    command = [*COLLTUNE, "doctor", "--all", "--mpiexec", str(mpi.mpiexec), "--ppn", "2"]
-    said = run_to_end(command, check=True).stdout
+    said = colltune("doctor", "--all", "--mpiexec", mpi.mpiexec, "--ppn", 2).stdout
     for collective in TUNABLE:
         expected = found.nothing_to_tune.get(collective) or format_choices(found.choices[collective])
         in_file = collective in found.nothing_to_tune or catalogue.collective(collective).in_file

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from jobs import OPENMPI, QUIET
+from jobs import ON_EITHER
 from namespaces import NamespaceCluster, namespace_cluster, why_not
 
 from colltune.mpi.installation import Installation
-from commands import run_to_end
+from commands import colltune, run_to_end
 
 # A message in pieces of 16 bytes: many times as slow, on any machine.
 SLOW = {
@@ -34,10 +34,7 @@ def other_build(installation: Installation) -> Path:
 
 
 def compare(*arguments: object, code: int = 0, environment: Mapping[str, str] | None = None) -> str:
-    done = run_to_end(
-        [sys.executable, "-m", "colltune", "compare", *map(str, arguments)],
-        env={**os.environ, **QUIET, **OPENMPI, **(environment or {})},
-    )
+    done = colltune("compare", *map(str, arguments), environ={**os.environ, **ON_EITHER, **(environment or {})})
     assert done.returncode == code, done.stdout + done.stderr
     if code == 2:
         assert len(done.stderr.strip().splitlines()) == 1, done.stderr

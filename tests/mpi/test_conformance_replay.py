@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,8 +15,8 @@ from colltune.core.scenario import SizeBasis
 from colltune.emit.mpich.defaults import cut_default_trees
 from colltune.machine.compile import build, source_directory
 from colltune.prove.replay.conformance import PROGRAM, ConformanceResult, replay_arguments, run_conformance
+from compiled import C_FLAGS, compiled, shared
 
-FAULTS = Path(__file__).parents[1] / "native" / "faulty_mpi.c"
 SELECTION = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
 
 
@@ -31,15 +30,13 @@ def mpiexec() -> Path:
 
 
 @pytest.fixture(scope="module")
-def program(mpiexec: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(mpiexec.with_name("mpicc"), PROGRAM, tmp_path_factory.mktemp("cache"))
+def program(mpiexec: Path) -> Path:
+    return build(mpiexec.with_name("mpicc"), PROGRAM)
 
 
 @pytest.fixture(scope="module")
-def faulty(mpiexec: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    library = tmp_path_factory.mktemp("faulty") / "faulty.so"
-    subprocess.run([mpiexec.with_name("mpicc"), "-shared", "-fPIC", FAULTS, "-o", library], check=True)
-    return library
+def faulty(mpiexec: Path) -> Path:
+    return shared("faulty_mpi.c", compiler=mpiexec.with_name("mpicc"))
 
 
 def replay(
@@ -134,15 +131,11 @@ def test_the_case_that_ends_or_hangs_is_named(
     assert "count=7" in result.crashed_case
 
 
-def test_the_program_is_clean_under_sanitizers(mpiexec: Path, tmp_path: Path) -> None:
+def test_the_program_is_clean_under_sanitizers(mpiexec: Path) -> None:
     if shutil.which("cc") is None:
         pytest.skip("no C compiler")
-    program = tmp_path / "sanitized"
-    flags = ["-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined"]
-    sources = sorted(source_directory(PROGRAM).glob("*.c"))
-    subprocess.run(
-        [mpiexec.with_name("mpicc"), *flags, "-fno-sanitize-recover=all", *sources, "-o", program], check=True
-    )
+    flags = [*C_FLAGS, "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    program = compiled(mpiexec.with_name("mpicc"), *flags, *sorted(source_directory(PROGRAM).glob("*.c")))
     # MPICH keeps what it has until the process ends.
     result = replay(
         mpiexec, program, 3, replay_arguments([3], short=True, max_bytes=50_000), ASAN_OPTIONS="detect_leaks=0"

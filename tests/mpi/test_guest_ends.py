@@ -1,14 +1,12 @@
 """Communicators that begin and end while calls go on, as many as an MPI has, and error handlers that leave the call."""
 
-import subprocess
-
 import pytest
 from guests import guest_in
-from jobs import C_FLAGS
-from live_jobs import NATIVE, program, sanitized
+from live_jobs import sanitized
 from test_guest_programs import MODES, Programs
 
 from colltune.machine.compile import COMMON, source_directory
+from compiled import compiled, program
 
 _HELD = "1990"  # of the 2,048 that MPICH has
 
@@ -19,11 +17,9 @@ def programs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     directory = tmp_path_factory.mktemp("ends")
     made = Programs(guest_in(request.getfixturevalue(request.param), directory, "guest_worlds.c"), directory)
     made.ranks = 3
-    made.paths["ENDS"] = program(made.kit, "guest_ends.c")
-    made.paths["JUMPS"] = str(directory / "guest_jumps")
+    made.paths["ENDS"] = program(made.kit.bench.mpicc, "guest_ends.c")
     compiler = made.guest.bench.installation.mpicc.with_name("mpicxx")
-    flags = ["-O1", "-Wall", "-Wextra", "-Werror", "-pthread"]
-    subprocess.run([str(compiler), *flags, str(NATIVE / "guest_jumps.cpp"), "-o", made.paths["JUMPS"]], check=True)
+    made.paths["JUMPS"] = str(compiled(compiler, "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "guest_jumps.cpp"))
     return made
 
 
@@ -56,13 +52,11 @@ def test_a_handler_may_leave_the_call(programs: Programs, how: str, mode: str) -
 def test_a_call_by_name_may_be_made_in_a_delete_function(programs: Programs) -> None:
     """Without a preloaded library, compiled such that what it reads beyond its memory ends the job."""
     parts = [source_directory(name) for name in ("include", "alltoallv", COMMON)]
-    sources = [*(path for part in parts for path in sorted(part.glob("*.c"))), NATIVE / "alltoallv_named.c"]
-    target = programs.kit.directory / "alltoallv_named"
-    flags = [*C_FLAGS, "-fsanitize=address,undefined", *(f"-I{part}" for part in parts)]
-    command = [str(programs.guest.bench.installation.mpicc), *flags, *map(str, sources), "-lm", "-o", str(target)]
-    subprocess.run(command, check=True, timeout=200)
+    sources = [path for part in parts for path in sorted(part.glob("*.c"))]
+    flags = ["-fsanitize=address,undefined", *(f"-I{part}" for part in parts)]
+    target = program(programs.guest.bench.installation.mpicc, "alltoallv_named.c", *flags, *sources)
     told = {"COLLTUNE_ALLTOALLV": programs.guest.variables["COLLTUNE_ALLTOALLV"], "ASAN_OPTIONS": "detect_leaks=0"}
-    programs.guest.ends_well(["-n", "3", str(target)], told, 3)
+    programs.guest.ends_well(["-n", "3", target], told, 3)
 
 
 @pytest.mark.slow

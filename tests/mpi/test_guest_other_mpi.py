@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 import pytest
 from guests import MODULES, Guest, guest_in
-from jobs import C_FLAGS
-from live_jobs import NATIVE
 
 from colltune.mpi.installation import Installation
 from colltune.profile.parts import part_files, read_parts
 from commands import run_to_end
+from compiled import program, shared
 
 _REFUSED = "was compiled for another MPI"
 
@@ -27,22 +26,16 @@ def open_mpi(openmpi: Installation, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 @pytest.fixture(scope="module")
-def host(tmp_path_factory: pytest.TempPathFactory) -> str:
+def host() -> str:
     """A program without an MPI."""
-    made = tmp_path_factory.mktemp("host") / "host"
-    subprocess.run(["cc", *C_FLAGS, str(NATIVE / "guest_host.c"), "-o", str(made), "-ldl"], check=True, timeout=100)
-    return str(made)
+    return program("cc", "guest_host.c")
 
 
 def _plugin(guest: Guest, name: str = "mpicc", *flags: str) -> str:
     compiler = guest.bench.installation.mpicc.with_name(name)
     if not compiler.exists():
         pytest.skip(f"this MPI has no {name}")
-    made = guest.profile.parent / f"{name}{len(flags)}.so"
-    source = str(NATIVE / "guest_plugin.c")
-    command = [str(compiler), *C_FLAGS, *flags, "-shared", "-fPIC", source, "-o", str(made), "-ldl"]
-    subprocess.run(command, check=True, timeout=100)
-    return str(made)
+    return str(shared("guest_plugin.c", *flags, compiler=compiler))
 
 
 def _alone(arguments: Sequence[str], told: dict[str, str]) -> subprocess.CompletedProcess[str]:

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 from guests import Guest, guest_in
-from live_jobs import NATIVE, live, program, sanitized, shared_with_mpi
+from live_jobs import live, sanitized
 from test_live_selector import prefer
+
+from compiled import NATIVE, program, shared
 
 SOURCES = ("guest_comms.c", "guest_kinds.c", "guest_process.c")
 MODES = {
@@ -41,9 +43,9 @@ class Programs:
         self.guest = guest
         self.ranks = 3 if guest.openmpi else 2  # waiting ranks of MPICH keep the cores from each other
         self.kit = live(guest.bench.installation, directory)
-        self.paths = {source: program(self.kit, source) for source in sources}
+        self.paths = {source: program(self.kit.bench.mpicc, source) for source in sources}
         if SOURCES[-1] in sources:
-            self.paths["PLUG_IN"] = str(shared_with_mpi(self.kit, SOURCES[-1]))
+            self.paths["PLUG_IN"] = str(shared(SOURCES[-1], compiler=self.kit.bench.mpicc))
         rules = Path(guest.variables["COLLTUNE_SELECT"])
         rules.write_bytes(self.kit.emit(*prefer(self.kit, 1)))
         none = directory / "none.rules"

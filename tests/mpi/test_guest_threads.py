@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 from guests import Guest, guest_fixtures
-from live_jobs import build_with
 
+from colltune.machine.compile import build_library
 from commands import run_to_end
+from compiled import compiled, wrapper
 
 pytestmark = pytest.mark.slow
 built, guest = guest_fixtures("guest_threads.c")
@@ -48,10 +49,8 @@ def watched(guest: Guest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tu
     """The guest with program and library compiled for the sanitizer, and the variables of a run."""
     sanitizer = runtime(tmp_path)
     mpicc = str(guest.bench.installation.mpicc)
-    source = Path(__file__).parents[1] / "native" / "guest_threads.c"
-    program = tmp_path / "guest_threads"
-    subprocess.run([mpicc, *_FLAGS, str(source), "-o", str(program)], check=True)
-    library = build_with(mpicc, tmp_path, "-g", "-O1", "-fsanitize=thread")
+    program = compiled(mpicc, *_FLAGS, "guest_threads.c")
+    library = build_library(wrapper(mpicc, "-g", "-O1", "-fsanitize=thread"))
     ignored = tmp_path / "ignored"
     ignored.write_text("".join(f"called_from_lib:{name}\n" for name in foreign_libraries(program)))
     # PMIx wants one address for its memory in all processes, which the sanitizer has taken.

@@ -1,14 +1,14 @@
 """Another tool that counts MPI calls: it sees what it sees without the library, wherever it stands."""
 
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from guests import Guest, guest_in
-from jobs import C_FLAGS
-from live_jobs import NATIVE, live
+from live_jobs import live
 from test_live_selector import prefer
+
+from compiled import program, shared
 
 _RANKS = 3
 _MODES = {"live": ("select",), "measure": ("measure", "select"), "profile": ("profile",)}
@@ -23,10 +23,6 @@ def guest(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return made
 
 
-def _compile(guest: Guest, *arguments: str) -> None:
-    subprocess.run([str(guest.bench.installation.mpicc), *C_FLAGS, *arguments], check=True, timeout=100)
-
-
 def _counts(guest: Guest, told: dict[str, str]) -> str:
     done = guest.launch(["-n", str(_RANKS), guest.program], told)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -36,13 +32,12 @@ def _counts(guest: Guest, told: dict[str, str]) -> str:
 
 
 @pytest.mark.parametrize("place", ["before", "behind", "linked", "inside"])
-def test_another_tool_counts_what_it_counts_without_the_library(guest: Guest, tmp_path: Path, place: str) -> None:
+def test_another_tool_counts_what_it_counts_without_the_library(guest: Guest, place: str) -> None:
     """Preloaded before or behind the library, linked to the program, or a part of it."""
-    tool, program = tmp_path / "libtool.so", tmp_path / "program"
-    _compile(guest, "-shared", "-fPIC", str(NATIVE / "counting_tool.c"), "-o", str(tool))
-    more = {"linked": [str(tool), f"-Wl,-rpath,{tmp_path}"], "inside": [str(NATIVE / "counting_tool.c"), "-rdynamic"]}
-    _compile(guest, str(NATIVE / "tool_calls.c"), *more.get(place, ()), "-o", str(program))
-    guest = replace(guest, program=str(program))
+    mpicc = guest.bench.installation.mpicc
+    tool = shared("counting_tool.c", compiler=mpicc)
+    more = {"linked": [tool, f"-Wl,-rpath,{tool.parent}"], "inside": ["counting_tool.c", "-rdynamic"]}
+    guest = replace(guest, program=program(mpicc, "tool_calls.c", *more.get(place, ())))
     preloaded = {"before": [str(tool), str(guest.library)], "behind": [str(guest.library), str(tool)]}
     order = preloaded.get(place, [str(guest.library)])
     alone = ":".join(one for one in order if one != str(guest.library))

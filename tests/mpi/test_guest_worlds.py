@@ -1,5 +1,6 @@
 """Ranks without the preloaded library beside ranks with it, and ranks with very many communicators."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -49,12 +50,31 @@ def test_what_others_may_write_to_is_not_looked_into(guest: Guest, tmp_path: Pat
     assert part_files(guest.profile) == []
 
 
-def test_several_programs_that_all_have_the_library_are_served(guest: Guest) -> None:
-    told = guest.told("profile")
-    each = ["env", *(f"{name}={value}" for name, value in told.items()), guest.program, "plain"]
-    said = guest.ends_well(["-n", "2", *each, ":", "-n", "2", *each], {}, 4)
+def _with(guest: Guest, modules: Iterable[str], **other: str) -> list[str]:
+    """Two ranks for which the library has ``modules`` to do, with ``other`` variables."""
+    variables = {**guest.told(*modules), **other}
+    return ["-n", "2", "env", *(f"{name}={value}" for name, value in variables.items()), guest.program, "plain"]
+
+
+@pytest.mark.parametrize("without", MODULES)
+def test_parts_may_have_other_modules(guest: Guest, without: str) -> None:
+    """Starting a module is collective: where a part does not ask for it none has it, and all have the others."""
+    whole, part = _with(guest, MODULES), _with(guest, {*MODULES} - {without})
+    for first, second in ((whole, part), (part, whole)):
+        said = guest.without_profile().ends_well([*first, ":", *second], {}, 4)
+        assert "colltune" not in said
+        files = part_files(guest.profile)
+        assert files == [] if without == "profile" else read_parts(files).ranks == 4
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_parts_may_name_other_files(guest: Guest, module: str, tmp_path: Path) -> None:
+    """What the first rank is told counts for all."""
+    other = {f"COLLTUNE_{module.upper()}": str(tmp_path / "other")}
+    said = guest.ends_well([*_with(guest, MODULES), ":", *_with(guest, MODULES, **other)], {}, 4)
     assert "colltune" not in said
     assert read_parts(part_files(guest.profile)).ranks == 4
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_rank_with_thousands_of_communicators_does_as_the_others(guest: Guest) -> None:

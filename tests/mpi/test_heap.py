@@ -2,19 +2,18 @@
 
 import os
 import platform
-import subprocess
 from pathlib import Path
 
 import pytest
-from jobs import C_FLAGS, OPENMPI, QUIET
+from jobs import OPENMPI, QUIET
 
 from colltune.machine.compile import build
 from colltune.measure.agent_process import parse_fields
 from colltune.mpi.installation import Installation
 from commands import run_to_end
+from compiled import shared
 
 pytestmark = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="no other C library has these thresholds")
-HUNGRY = Path(__file__).parents[1] / "native" / "hungry_allreduce.c"
 KEPT = {"MALLOC_MMAP_THRESHOLD_": "268435456", "MALLOC_TRIM_THRESHOLD_": "268435456"}
 
 
@@ -26,8 +25,7 @@ def allreduces(mpi: Installation, cache: Path, where: Path, **variables: str) ->
 
     And what this library says of each rank: its large calls that met page faults, and those that did not.
     """
-    library = where / "hungry.so"
-    subprocess.run([mpi.mpicc, *C_FLAGS, "-shared", "-fPIC", HUNGRY, "-o", library], check=True, timeout=60)
+    library = shared("hungry_allreduce.c", compiler=mpi.mpicc)
     sizes = [1024, 262144, 1048576, 262144]
     lines = [
         f"measure id={number} collective=allreduce bytes={size} ppn=2 nodes=0 fewest=8 most=8 box_us=5000000"

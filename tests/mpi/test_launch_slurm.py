@@ -1,7 +1,6 @@
 """Inside a real Slurm allocation: job and topology are found, and Hydra and srun start ranks where they should."""
 
 import json
-import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -11,10 +10,10 @@ from slurm_cluster import slurm_cluster, why_not
 
 from colltune.mpi.installation import Installation
 from commands import run_to_end
+from compiled import program
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
 
-PROGRAM = Path(__file__).parents[1] / "native" / "who_and_where.c"
 
 SWITCHES = "SwitchName=s0 Nodes=n1\nSwitchName=s1 Nodes=n2\nSwitchName=top Switches=s[0-1]\n"
 
@@ -45,8 +44,7 @@ INSIDE = """
 
 
 def test_inside_an_allocation(mpi: Installation, tmp_path: Path) -> None:
-    program = tmp_path / "program"
-    subprocess.run([mpi.mpicc, PROGRAM, "-o", program], check=True)
+    made = program(mpi.mpicc, "who_and_where.c")
     shapes = [(2, 2), (1, 2), (2, 1)]
     with slurm_cluster(tmp_path / "slurm", nodes=2, cores=2, topology=SWITCHES) as environment:
         source = str(Path(__file__).parents[2] / "src")
@@ -54,7 +52,7 @@ def test_inside_an_allocation(mpi: Installation, tmp_path: Path) -> None:
         run = run_to_end(
             [
                 *("salloc", "-N2", "--ntasks-per-node=2", sys.executable, "-c", textwrap.dedent(INSIDE)),
-                *(str(program), json.dumps(shapes), str(mpi.mpiexec), "srun"),
+                *(made, json.dumps(shapes), str(mpi.mpiexec), "srun"),
             ],
             env={**environment, "PYTHONPATH": source, "PATH": search},
             check=True,

@@ -6,13 +6,13 @@
 
 import json
 import os
-import subprocess
 from functools import cache
 from pathlib import Path
 
 import pytest
-from jobs import C_FLAGS, OPENMPI, QUIET
+from jobs import OPENMPI, QUIET
 
+import compiled
 from colltune.machine.compile import build
 from colltune.mpi.installation import Installation
 from colltune.mpi.libraries import record_of
@@ -24,9 +24,6 @@ FEW_RANKS = (2, 3, 5)
 _PATIENCE_S = 120.0  # some ranks turn in circles where the limit of a case does not end them
 # What the check of results calls, by the names of the two libraries.
 CALLED = {*COLLECTIVES["mpich"], *COLLECTIVES["openmpi"], "alltoallv", "exscan", "scan", "scatter"}
-
-
-ONE_BYTE = Path(__file__).parents[1] / "native" / "reduce_one.c"
 
 
 @cache
@@ -82,9 +79,7 @@ def _ran(mpi: Installation, one: Mutant, place: Path, layout: dict[str, str], ev
 
 def _ran_one_byte(mpi: Installation, one: Mutant, place: Path) -> str:
     """The smallest call with an order: the check of results has its ordered operation on four bytes and more."""
-    path = place / "reduce_one"
-    subprocess.run([mpi.mpicc, *C_FLAGS, ONE_BYTE, "-o", path], check=True)
-    command = [*_mpiexec(mpi, one, RANKS[-1]), str(path)]
+    command = [*_mpiexec(mpi, one, RANKS[-1]), compiled.program(mpi.mpicc, "reduce_one.c")]
     environment = _environment(one, _written(one, place))
     done = run_to_end(command, env=environment, timeout=_PATIENCE_S)
     wrong = sorted(line for line in done.stdout.splitlines() if line.startswith("wrong: "))

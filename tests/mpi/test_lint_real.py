@@ -18,12 +18,12 @@ from colltune.emit.mpich.selection_file import GENERAL_FILE, MpichEmitter
 from colltune.emit.mpich.tree import Tree, format_tree
 from colltune.mpi.installation import Installation
 from commands import run_to_end
+from compiled import program
 from emitter_laws import random_rules
 
 VARIABLE = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
 # A waiting rank gives its core away.
 QUIET = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "MPIR_CVAR_CH4_NETMOD": "ucx"}
-PROGRAM = Path(__file__).parents[1] / "native" / "legal_calls.c"
 DOUBLING: Tree = {"algorithm=MPIR_Allgather_intra_recursive_doubling": {}}
 RING: Tree = {"algorithm=MPIR_Allgather_intra_ring": {}}
 
@@ -38,24 +38,17 @@ def defaults(mpi: Installation) -> DefaultTrees:
     return cut_default_trees(mpi.libmpi)
 
 
-@pytest.fixture(scope="module")
-def program(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("programs") / "legal_calls"
-    subprocess.run([str(mpi.mpicc), "-std=c11", "-O1", str(PROGRAM), "-o", str(out)], check=True, timeout=60)
-    return out
-
-
 Run = Callable[[int, bytes], subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def run(mpi: Installation, program: Path, tmp_path: Path) -> Run:
+def run(mpi: Installation, tmp_path: Path) -> Run:
     """Makes small legal calls of every collective on some ranks, with a general file in force."""
 
     def run(ranks: int, data: bytes) -> subprocess.CompletedProcess[str]:
         (tmp_path / GENERAL_FILE).write_bytes(data)
         environment = {**os.environ, VARIABLE: str(tmp_path / GENERAL_FILE), **QUIET}
-        command = [str(mpi.mpiexec), "-n", str(ranks), str(program), "0", "8"]
+        command = [str(mpi.mpiexec), "-n", str(ranks), program(mpi.mpicc, "legal_calls.c"), "0", "8"]
         return run_to_end(command, env=environment, errors="replace")
 
     return run

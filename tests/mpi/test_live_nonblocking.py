@@ -1,14 +1,11 @@
 """The live selector on calls that do not block: what runs, its results, and that the program finds all as it was."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from jobs import C_FLAGS
-from live_jobs import NATIVE, ON_EITHER, Live, live, sanitized, shared
+from jobs import colltune
+from live_jobs import Live, live, sanitized
 
 from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.rules import Rule, RuleSet
@@ -19,7 +16,7 @@ from colltune.machine.compile import COMMON, build, source_directory
 from colltune.mpi.installation import Installation, Library
 from colltune.prove.replay.conformance import replay_arguments
 from colltune.store.tuning import load_tuning
-from commands import run_to_end
+from compiled import program, shared
 
 # No library has more choices of one collective than this.
 MOST_CHOICES = 18
@@ -47,13 +44,6 @@ def prefer(mpi: Live, number: int, bound: int | None = None) -> list[RuleSet]:
     return found
 
 
-def program(mpi: Live, source: str, *more: str) -> str:
-    target = mpi.directory / Path(source).stem
-    command = [str(mpi.bench.installation.mpicc), *C_FLAGS, *more, str(NATIVE / source), "-o", str(target)]
-    subprocess.run(command, check=True, timeout=100)
-    return str(target)
-
-
 # Messages of one call on 8 ranks, by the textbook; the last two words are collective and bytes.
 ON_MPICH = {
     "tsp_ring(chunk_size=8192) ibcast 16000": 7 * 2,
@@ -74,12 +64,13 @@ def sent(
 ) -> dict[tuple[str, int], int]:
     """Messages of all ranks in each of ``calls``, under a ``setting`` of the environment."""
     common = source_directory(COMMON)
-    count = program(mpi, "count_traffic.c", f"-I{common}", str(common / "variables.c"), str(common / "mock_ups.c"))
+    more = [f"-I{common}", common / "variables.c", common / "mock_ups.c"]
+    count = program(mpi.bench.installation.mpicc, "count_traffic.c", *more)
     arguments = [word for name, size in calls for word in (name, str(size), "-")]
     beside: Path | None = None
     variables: Mapping[str, str] = {"OMPI_MCA_pml_monitoring_enable": "1"}
     if mpi.bench.installation.library is Library.MPICH:
-        beside = shared("traffic_count.c", mpi.directory / "count.so")
+        beside = shared("traffic_count.c")
         variables = {"MPIR_CVAR_CH4_NETMOD": "ucx", "MPIR_CVAR_NOLOCAL": "1"}
     done = mpi.run(8, [count, *arguments], rules, beside, **variables, **(setting or {}))
     assert done.returncode == 0, done.stderr
@@ -158,7 +149,7 @@ def test_every_choice_is_right_at_1_to_8_ranks(either: Live, number: int) -> Non
 def property_arguments(mpi: Live, rule_sets: Sequence[RuleSet], seed: int, cases: int) -> list[str]:
     settings = [mpi.bench.settings(rules.collective, rules.rules[0].choice) or () for rules in rule_sets]
     names = sorted({name for some in settings for name, _ in some})
-    return [program(mpi, "nonblocking_property.c"), str(seed), str(cases), *names]
+    return [program(mpi.bench.installation.mpicc, "nonblocking_property.c"), str(seed), str(cases), *names]
 
 
 def test_random_calls_find_all_as_it_was(either: Live) -> None:
@@ -216,12 +207,6 @@ def test_an_operation_that_does_not_commute_keeps_the_default(openmpi: Installat
 
 def test_open_mpi_is_tuned_by_the_selector_alone(openmpi: Installation, tmp_path: Path) -> None:
     """Without the proof: whether something is faster is for the machine."""
-    environment = {**os.environ, **ON_EITHER, "PYTHONPATH": os.pathsep.join(sys.path)}
-
-    def colltune(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "colltune", *arguments]
-        return run_to_end(command, env=environment, timeout=400)
-
     tuned, where = tmp_path / "tuned", ["--mpiexec", str(openmpi.mpiexec), "--ppn", "4"]
     names = ["iallgather", "iallreduce", "ibcast"]
     sizes = ["--min-size", "4KiB", "--max-size", "8KiB"]
@@ -235,9 +220,8 @@ def test_open_mpi_is_tuned_by_the_selector_alone(openmpi: Installation, tmp_path
     said = " ".join((done.stdout + done.stderr).split())
     assert f"no file of this MPI decides {unsaid}: `colltune run --via live` does" in said
     assert "run --via live" in said.partition("use it")[2]
-    program(live(openmpi, tmp_path), "nonblocking_property.c")
     crowded = ["--oversubscribe", "--bind-to", "none"]
-    job = [str(openmpi.mpiexec), *crowded, "-n", "4", str(tmp_path / "nonblocking_property"), "1", "40"]
+    job = [str(openmpi.mpiexec), *crowded, "-n", "4", program(openmpi.mpicc, "nonblocking_property.c"), "1", "40"]
     by_file = colltune("run", str(tuned), "--", *job)
     assert f"no file of this MPI decides {unsaid}: for these use --via live" in by_file.stderr
     by_selector = colltune("run", "--prove", "--via", "live", str(tuned), "--", *job)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from live_jobs import Live, live, program, sanitized, shared, shared_with_mpi
+from live_jobs import Live, live, sanitized
 
 from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.errors import InputError
@@ -17,6 +17,7 @@ from colltune.machine.compile import build
 from colltune.mpi.installation import Installation, Library
 from colltune.prove.replay.conformance import replay_arguments
 from colltune.store.tuning import Tuning, load_tuning, save_tuning
+from compiled import program, shared
 
 
 @pytest.fixture(params=["mpich", "openmpi"])
@@ -48,8 +49,8 @@ def test_the_selector_decides_at_each_bound(on_openmpi: Live) -> None:
         bound *= ranks if basis is SizeBasis.TOTAL else 1
         low_rule = Rule(None, None, bound, parse_choice(low[name]))
         rule_sets.append(RuleSet(name, basis, (low_rule, Rule(None, None, None, DEFAULT))))
-    beside = shared("algorithm_names.c", on_openmpi.directory / "names.so")
-    show = program(on_openmpi, "show_algorithms.c")
+    beside = shared("algorithm_names.c")
+    show = program(on_openmpi.bench.installation.mpicc, "show_algorithms.c")
     first = 928  # the first call of each on a communicator is the library's own: ranks agree after it
     sizes = [first, 944, 960, 976]
     done = on_openmpi.run(ranks, [show, *map(str, sizes)], on_openmpi.emit(*rule_sets), beside)
@@ -75,7 +76,7 @@ def test_the_selector_decides_on_mpich(mpi: Installation, tmp_path: Path) -> Non
     ring = RuleSet(
         "allgather", SizeBasis.TOTAL, (Rule(None, None, 960 * 5, Choice("ring")), Rule(None, None, None, DEFAULT))
     )
-    beside, count = shared("send_count.c", tmp_path / "count.so"), program(mpich, "count_sends.c")
+    beside, count = shared("send_count.c"), program(mpi.mpicc, "count_sends.c")
     variables = {"MPIR_CVAR_CH4_NETMOD": "ucx", "MPIR_CVAR_NOLOCAL": "1"}
     done = mpich.run(5, [count, "960", "964"], mpich.emit(by_ppn, ring), beside, **variables)
     plain = mpich.run(5, [count, "960", "964"], mpich.emit(), beside, **variables)
@@ -102,7 +103,7 @@ rule - - - {1}
 @pytest.mark.parametrize("chosen", [True, False])
 def test_gather_and_scatter_are_made_of_other_calls_where_a_rule_says_so(either: Live, chosen: bool) -> None:
     """Every form of them: types with gaps, in place, any root, communicators of 1 to 4 ranks, and of two groups."""
-    beside = shared_with_mpi(either, "gathers_by_others.c")
+    beside = shared("gathers_by_others.c", compiler=either.bench.mpicc)
     rules = MOCK_UPS.replace(b"{0}", b"0" if chosen else b"-").replace(b"{1}", b"1" if chosen else b"-")
     replayed = replay_arguments(range(1, 5), short=True, collectives=["gather", "scatter"])
     done = either.run(4, [str(build(either.bench.mpicc, "conformance")), *replayed], rules, beside)
@@ -221,7 +222,8 @@ def test_errors_come_to_the_handler_of_the_day_on_the_programs_communicator(
 ) -> None:
     ranks, faulty_calls = 4, 12
     variables = {"COLLTUNE_MEASURE": str(either.directory / "measure")} if measure else {}
-    done = either.run(ranks, [program(either, "live_guest.c")], either.emit(*prefer(either, number)), **variables)
+    guest = program(either.bench.mpicc, "live_guest.c")
+    done = either.run(ranks, [guest], either.emit(*prefer(either, number)), **variables)
     assert done.returncode == 0, done.stderr
     assert list(map(int, done.stdout.split())) == [ranks * faulty_calls, 0, 0, 0]
 

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -17,16 +16,12 @@ from colltune.core.scenario import COLLECTIVES, REDUCTIONS, Scenario
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
 from colltune.mpi.installation import Installation
-
-FAULTS = Path(__file__).parents[1] / "native" / "faulty_collectives.c"
+from compiled import shared
 
 
 @pytest.fixture(scope="module")
-def faulty(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> str:
-    library = tmp_path_factory.mktemp("faulty") / "faulty.so"
-    flags = ["-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
-    subprocess.run([mpi.mpicc, *flags, FAULTS, "-o", library], check=True)
-    return str(library)
+def faulty(mpi: Installation) -> str:
+    return str(shared("faulty_collectives.c", compiler=mpi.mpicc))
 
 
 @pytest.fixture

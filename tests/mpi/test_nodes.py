@@ -1,17 +1,15 @@
 """Two nodes: real Hydra over a remote shell of our own, each node a host name of its own on this machine."""
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from jobs import colltune
 
 from colltune.core.choice import DEFAULT
 from colltune.mpi.installation import Installation
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
-from commands import run_to_end
 from leftovers import Session
 
 _REMOTE_SHELL = """#!/bin/sh
@@ -40,10 +38,8 @@ def two_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def tune(mpi: Installation, place: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "colltune", "tune", "allgather", "--max-size", "64", "--budget", "20s"]
-    command += ["--mpiexec", str(mpi.mpiexec), "--hostfile", str(place / "hosts"), "--out", str(place / "tuned"), *more]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    return run_to_end(command, env=environment)
+    job = ["--mpiexec", mpi.mpiexec, "--hostfile", place / "hosts", "--out", place / "tuned", *more]
+    return colltune("tune", "allgather", "--max-size", "64", "--budget", "20s", *job)
 
 
 def test_two_nodes_are_tuned_as_two_nodes(mpi: Installation, two_nodes: Path) -> None:

@@ -2,14 +2,11 @@
 
 import json
 import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from jobs import C_FLAGS, QUIET
+from jobs import QUIET, colltune
 
 from colltune.catalog import Need, load
 from colltune.core.choice import DEFAULT, Choice
@@ -25,8 +22,8 @@ from colltune.prove.replay.conformance import PROGRAM, ConformanceResult, replay
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
 from commands import run_to_end
+from compiled import program, shared
 
-NATIVE = Path(__file__).parents[1] / "native"
 MOST_CHOICES = 18
 TWO_NODES = {"MPIR_CVAR_NUM_CLIQUES": "2"}
 
@@ -37,8 +34,8 @@ def emitter(mpi: Installation) -> MpichEmitter:
 
 
 @pytest.fixture(scope="module")
-def conformance(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(mpi.mpicc, PROGRAM, tmp_path_factory.mktemp("conformance"))
+def conformance(mpi: Installation) -> Path:
+    return build(mpi.mpicc, PROGRAM)
 
 
 def choices_of(mpi: Installation, name: str) -> tuple[Choice, ...]:
@@ -56,10 +53,10 @@ def always(mpi: Installation, number: int) -> list[RuleSet]:
 
 
 def replay(
-    mpi: Installation, program: Path, variables: Mapping[str, str], rule_sets: list[RuleSet], *, short: bool = True
+    mpi: Installation, made: Path, variables: Mapping[str, str], rule_sets: list[RuleSet], *, short: bool = True
 ) -> ConformanceResult:
     arguments = replay_arguments(range(1, 9), rule_sets, short=short, collectives=NONBLOCKING, max_bytes=1 << 18)
-    command = [str(mpi.mpiexec), "-n", "8", str(program), *arguments]
+    command = [str(mpi.mpiexec), "-n", "8", str(made), *arguments]
     return run_conformance(command, {**os.environ, **QUIET, **variables}, 500)
 
 
@@ -92,32 +89,18 @@ def test_persistent_requests_are_right_at_each_start(
     files = emitter.emit(rule_sets)
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
-    program = tmp_path / "property"
-    command = [mpi.mpicc, *C_FLAGS, NATIVE / "nonblocking_property.c", "-o", program]
-    subprocess.run(command, check=True, timeout=100)
+    made = program(mpi.mpicc, "nonblocking_property.c")
     environment = {**os.environ, **QUIET, **TWO_NODES, **variables_for(emitter, tmp_path, files)}
-    done = run_to_end([str(mpi.mpiexec), "-n", "4", str(program), str(number), "60"], env=environment)
+    done = run_to_end([str(mpi.mpiexec), "-n", "4", made, str(number), "60"], env=environment)
     assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-1500:]
     assert "4 ranks, 60 cases, 0 mismatches" in done.stdout
 
 
-@pytest.fixture(scope="module")
-def counted(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with count_sends, and the library that counts what it sends."""
-    place = tmp_path_factory.mktemp("counted")
-    program, library = place / "count_sends", place / "send_count.so"
-    subprocess.run([mpi.mpicc, *C_FLAGS, NATIVE / "count_sends.c", "-o", program], check=True, timeout=60)
-    compiler = shutil.which("cc") or "gcc"
-    shared = [compiler, *C_FLAGS, "-shared", "-fPIC", NATIVE / "send_count.c", "-ldl", "-o", library]
-    subprocess.run(shared, check=True, timeout=60)
-    return place
-
-
-def messages(mpi: Installation, counted: Path, variables: Mapping[str, str]) -> dict[str, int]:
+def messages(mpi: Installation, variables: Mapping[str, str]) -> dict[str, int]:
     """Of one call of each non-blocking collective with 32,000 bytes on 8 ranks of 8 nodes."""
-    ucx = {"MPIR_CVAR_CH4_NETMOD": "ucx", "MPIR_CVAR_NOLOCAL": "1", "LD_PRELOAD": str(counted / "send_count.so")}
+    ucx = {"MPIR_CVAR_CH4_NETMOD": "ucx", "MPIR_CVAR_NOLOCAL": "1", "LD_PRELOAD": str(shared("send_count.c"))}
     done = run_to_end(
-        [str(mpi.mpiexec), "-n", "8", str(counted / "count_sends"), "32000"],
+        [str(mpi.mpiexec), "-n", "8", program(mpi.mpicc, "count_sends.c"), "32000"],
         env={**os.environ, **QUIET, **ucx, **variables},
         check=True,
     )
@@ -146,9 +129,7 @@ MESSAGES = {
 }
 
 
-def test_the_file_decides_which_algorithm_runs(
-    mpi: Installation, emitter: MpichEmitter, counted: Path, tmp_path: Path
-) -> None:
+def test_the_file_decides_which_algorithm_runs(mpi: Installation, emitter: MpichEmitter, tmp_path: Path) -> None:
     """By the file and by the control variables that the tuning is measured with the same messages are sent."""
     catalogue, seen = load("mpich", mpi.version), {}
     for number in range(MOST_CHOICES):
@@ -156,11 +137,11 @@ def test_the_file_decides_which_algorithm_runs(
         files = emitter.emit(rule_sets)
         for name, content in files.items():
             (tmp_path / name).write_bytes(content)
-        by_file = messages(mpi, counted, variables_for(emitter, tmp_path, files))
+        by_file = messages(mpi, variables_for(emitter, tmp_path, files))
         settings = {}
         for rule_set in rule_sets:
             settings |= dict(catalogue.settings(rule_set.collective, rule_set.rules[0].choice))
-        by_variables = messages(mpi, counted, settings)
+        by_variables = messages(mpi, settings)
         for rule_set in rule_sets:
             choice, name = rule_set.rules[0].choice, rule_set.collective
             if Need.PARENT_COMM in catalogue.algorithm(name, choice).needs:
@@ -182,12 +163,6 @@ def tuned(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     assert done.returncode == 0, done.stderr
     return directory
-
-
-def colltune(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "colltune", *arguments]
-    environment = {**os.environ, **QUIET, "PYTHONPATH": os.pathsep.join(sys.path)}
-    return run_to_end(command, env=environment)
 
 
 def test_a_tuning_measures_what_is_seen_and_writes_the_files(tuned: Path) -> None:

@@ -3,6 +3,7 @@
 import re
 import sys
 import venv
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,10 @@ import pytest
 from colltune.mpi.installation import Installation
 from commands import run_to_end
 
-nbformat = pytest.importorskip("nbformat", reason="notebooks need nbclient and ipykernel")
-nbclient = pytest.importorskip("nbclient", reason="notebooks need nbclient and ipykernel")
-pytest.importorskip("ipykernel", reason="notebooks need nbclient and ipykernel")
-pytest.importorskip("pandas", reason="the notebook shows frames")
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+# Imported where they are used: it takes long.
+_MISSING = [name for name in ("nbformat", "nbclient", "ipykernel", "pandas") if find_spec(name) is None]
+_NEEDED = pytest.mark.skipif(bool(_MISSING), reason=f"notebooks need {', '.join(_MISSING)}")
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900), _NEEDED]
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
@@ -22,6 +22,8 @@ NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_a_notebook_keeps_the_outputs_of_a_run_and_nothing_private(path: Path) -> None:
+    import nbformat
+
     kept = nbformat.read(path, 4)
     codes = [cell for cell in kept.cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in codes] == list(range(1, len(codes) + 1))
@@ -33,6 +35,8 @@ def test_a_notebook_keeps_the_outputs_of_a_run_and_nothing_private(path: Path) -
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_a_notebook_runs_after_the_install_that_it_names(path: Path, tmp_path: Path) -> None:
     """In a new environment, with all requirements from the index; Jupyter's kernel stands for its pages."""
+    import nbformat
+
     text = "".join(cell.source for cell in nbformat.read(path, 4).cells)
     (packages,) = re.findall(r"^pip install (.*)$", text, re.MULTILINE)
     words = packages.replace("'", "").replace("/path/to/colltune", str(ROOT)).replace("notebook", "ipykernel nbclient")
@@ -53,6 +57,9 @@ def test_a_notebook_runs_after_the_install_that_it_names(path: Path, tmp_path: P
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_a_notebook_runs(mpi: Installation, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import nbclient
+    import nbformat
+
     kept = nbformat.read(path, 4)
     monkeypatch.setenv("PATH", f"{mpi.mpiexec.parent}:/usr/bin:/bin")
     monkeypatch.setenv("MPIR_CVAR_ENABLE_HEAVY_YIELD", "1")

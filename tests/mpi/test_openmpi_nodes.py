@@ -1,14 +1,12 @@
 """Open MPI on two nodes, where han stands before coll/tuned: the files decide, and leave the rest to han."""
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from jobs import C_FLAGS
 from namespaces import NamespaceCluster, namespace_cluster, why_not
 
 from colltune.bench.backends.openmpi import OpenMpiBackend
@@ -24,6 +22,7 @@ from colltune.mpi.installation import Installation
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL
 from commands import run_to_end
+from compiled import program, shared
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
 NATIVE = Path(__file__).parents[1] / "native"
@@ -46,26 +45,20 @@ def bench(openmpi: Installation, two_nodes: NamespaceCluster) -> Workbench:
     return open_workbench(options, {**os.environ, **two_nodes.environment})
 
 
-@pytest.fixture(scope="module")
-def programs(openmpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("programs")
-    show = [str(openmpi.mpicc), *C_FLAGS, str(NATIVE / "show_algorithms.c"), "-o", str(directory / "show")]
-    subprocess.run(show, check=True, timeout=60)
-    names = [*C_FLAGS, "-shared", "-fPIC", str(NATIVE / "algorithm_names.c"), "-o", str(directory / "names.so"), "-ldl"]
-    subprocess.run([shutil.which("cc") or "gcc", *names], check=True, timeout=60)
-    return directory
-
-
 @pytest.fixture
-def show(bench: Workbench, two_nodes: NamespaceCluster, programs: Path) -> Show:
+def show(bench: Workbench, two_nodes: NamespaceCluster) -> Show:
     """The functions that run on both nodes at some sizes, under some variables, as rank 0 sees them.
 
     All sizes are called twice: the first call on a communicator also makes those that han works on.
     """
 
+    made = program(bench.mpicc, "show_algorithms.c")
+
+    made = program(bench.mpicc, "show_algorithms.c")
+
     def show(sizes: Sequence[int], variables: Mapping[str, str]) -> Shown:
-        preload = ":".join(filter(None, (variables.get("LD_PRELOAD", ""), f"{programs}/names.so")))
-        command = bench.command([f"{programs}/show", *map(str, [*sizes, *sizes])], {**variables, "LD_PRELOAD": preload})
+        preload = ":".join(filter(None, (variables.get("LD_PRELOAD", ""), str(shared("algorithm_names.c")))))
+        command = bench.command([made, *map(str, [*sizes, *sizes])], {**variables, "LD_PRELOAD": preload})
         environment = {**os.environ, **two_nodes.environment, **command.environment}
         environment.pop("LD_PRELOAD")  # for the ranks, not for what starts them
         done = run_to_end(two_nodes.inside(*command.argv), env=environment)

@@ -2,14 +2,13 @@
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from itertools import takewhile
 from pathlib import Path
 
 import pytest
-from jobs import C_FLAGS, OPENMPI
+from jobs import OPENMPI, colltune
 
 from colltune.bench.backends import open_backend
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
@@ -31,6 +30,7 @@ from colltune.prove.replay.on_workbench import departing
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
 from commands import run_to_end
+from compiled import program, shared
 
 NATIVE = Path(__file__).parents[1] / "native"
 SHORT = Effort(relative_width=0.5, box_s=0.0005, fewest=3, most=8, warm_up=1)
@@ -71,23 +71,14 @@ def emitter(openmpi: Installation) -> OpenMpiEmitter:
     return emitter
 
 
-@pytest.fixture(scope="module")
-def programs(openmpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("programs")
-    show = [str(openmpi.mpicc), *C_FLAGS, str(NATIVE / "show_algorithms.c"), "-o", str(directory / "show_algorithms")]
-    subprocess.run(show, check=True, timeout=60)
-    compiler = shutil.which("cc") or "gcc"
-    names = [*C_FLAGS, "-shared", "-fPIC", str(NATIVE / "algorithm_names.c"), "-o", str(directory / "names.so"), "-ldl"]
-    subprocess.run([compiler, *names], check=True, timeout=60)
-    return directory
-
-
+SHOW, NAMES = "show_algorithms.c", "algorithm_names.c"
+SHOW, NAMES = "show_algorithms.c", "algorithm_names.c"
 Shown = dict[tuple[str, int], str]
 Show = Callable[[int, Sequence[int], bytes | None], Shown]
 
 
 @pytest.fixture
-def show(openmpi: Installation, emitter: OpenMpiEmitter, programs: Path, tmp_path: Path) -> Show:
+def show(openmpi: Installation, emitter: OpenMpiEmitter, tmp_path: Path) -> Show:
     """Which algorithms run on so many ranks at some sizes, with a file of rules or without any."""
 
     def show(ranks: int, sizes: Sequence[int], rules: bytes | None) -> Shown:
@@ -95,8 +86,8 @@ def show(openmpi: Installation, emitter: OpenMpiEmitter, programs: Path, tmp_pat
         if rules is not None:
             (tmp_path / RULES_FILE).write_bytes(rules)
             environment |= emitter.environment(tmp_path)
-        command = [str(openmpi.mpiexec), "--oversubscribe", "-n", str(ranks), "-x", f"LD_PRELOAD={programs}/names.so"]
-        done = run_to_end([*command, str(programs / "show_algorithms"), *map(str, sizes)], env=environment)
+        command = [str(openmpi.mpiexec), "--oversubscribe", "-n", str(ranks), "-x", f"LD_PRELOAD={shared(NAMES)}"]
+        done = run_to_end([*command, program(openmpi.mpicc, SHOW), *map(str, sizes)], env=environment)
         assert done.returncode == 0, done.stderr[-2000:]
         lines = [line.split(maxsplit=2) for line in done.stdout.splitlines()]
         return {(line[0], int(line[1])): line[2] if len(line) > 2 else "" for line in lines}
@@ -157,7 +148,7 @@ def test_other_rank_counts_and_collectives_keep_the_default(show: Show, emitter:
 
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_a_file_runs_what_was_measured_by_control_variables(
-    show: Show, bench: Workbench, emitter: OpenMpiEmitter, programs: Path, tmp_path: Path, number: int
+    show: Show, bench: Workbench, emitter: OpenMpiEmitter, tmp_path: Path, number: int
 ) -> None:
     """Function by function, for each collective's choice of a number; what calls other collectives is left out.
 
@@ -172,10 +163,10 @@ def test_a_file_runs_what_was_measured_by_control_variables(
     by_file = show(4, [960], emitted(emitter, *filed))
     live = [RuleSet.always(name, live_basis(emitter.catalogue, name), choice) for name, choice in chosen.items()]
     (tmp_path / LIVE_FILE).write_bytes(LiveEmitter(emitter.catalogue, bench.settings).emit(live)[LIVE_FILE])
-    preload = f"{build_library(bench.installation.mpicc)}:{programs}/names.so"
+    preload = f"{build_library(bench.installation.mpicc)}:{shared(NAMES)}"
     # Twice: the first call under a choice also makes its communicator.
     command = bench.command(
-        [str(programs / "show_algorithms"), "960", "960"],
+        [program(bench.mpicc, SHOW), "960", "960"],
         {"LD_PRELOAD": preload, "COLLTUNE_SELECT": str(tmp_path / LIVE_FILE)},
     )
     environment = {key: value for key, value in command.environment.items() if key != "LD_PRELOAD"}
@@ -278,7 +269,7 @@ def test_a_launch_ends_when_it_is_told_to(bench: Workbench) -> None:
     source = bench.launch(seed=1)
     source.start()
     assert source._agent is not None
-    assert source._agent.close(timeout_s=250.0) == 0  # and was not killed, however slow the machine
+    assert source._agent.close(timeout=250.0) == 0  # and was not killed, however slow the machine
 
 
 def test_what_does_not_fit_is_inapplicable_and_the_job_goes_on(bench: Workbench) -> None:
@@ -309,13 +300,7 @@ def test_more_choices_than_the_agent_keeps_communicators_for(bench: Workbench) -
     assert all(sample.status is Status.OK for _, samples in found for sample in samples)
 
 
-def colltune(*arguments: str, timeout_s: float = 280.0) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, **OPENMPI, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-m", "colltune", *arguments]
-    return run_to_end(command, env=environment, timeout=timeout_s)
-
-
-def test_tune_run_check_verify_and_explain(openmpi: Installation, programs: Path, tmp_path: Path) -> None:
+def test_tune_run_check_verify_and_explain(openmpi: Installation, tmp_path: Path) -> None:
     tuned = tmp_path / "tuned"
     wanted = ["--mpiexec", str(openmpi.mpiexec), "--out", str(tuned), "--budget", "40s"]
     done = colltune("tune", "alltoall", "allgatherv", "--max-size", "1KiB", "--ppn", "2", *wanted)
@@ -323,8 +308,8 @@ def test_tune_run_check_verify_and_explain(openmpi: Installation, programs: Path
     samples = read_journal(tuned / JOURNAL).samples
     assert {sample.status for sample in samples} == {Status.OK}
     assert len({sample.choice for sample in samples if sample.scenario.collective == "allgatherv"}) > 4
-    application = [str(openmpi.mpiexec), "-n", "2", str(programs / "show_algorithms")]
-    ran = colltune("run", "--prove", str(tuned), "--", *application[:3], "-x", f"LD_PRELOAD={programs}/names.so",
+    application = [str(openmpi.mpiexec), "-n", "2", program(openmpi.mpicc, SHOW)]
+    ran = colltune("run", "--prove", str(tuned), "--", *application[:3], "-x", f"LD_PRELOAD={shared(NAMES)}",
                    application[3], "256")  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     # Two ranks may have nothing to gain; a tuning without a rule sets nothing.

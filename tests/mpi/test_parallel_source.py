@@ -1,6 +1,5 @@
 """Measuring on disjoint nodes at once, in one real launch: nodes are cliques that MPICH is told to see."""
 
-import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,19 +15,15 @@ from colltune.core.space import Point
 from colltune.measure.contract import Effort
 from colltune.measure.live import LiveSource
 from colltune.mpi.installation import Installation
+from compiled import shared
 
 NODES = {"MPIR_CVAR_NUM_CLIQUES": "4", "MPIR_CVAR_CLIQUES_BY_BLOCK": "1", "MPIR_CVAR_CH4_NETMOD": "ofi"}
 NODES |= {"FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo", **QUIET}
 
 
-FAULTS = Path(__file__).parents[1] / "native" / "faulty_collectives.c"
-
-
 @pytest.fixture(scope="module")
-def faulty(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> str:
-    library = tmp_path_factory.mktemp("faulty") / "faulty.so"
-    subprocess.run([mpi.mpicc, "-shared", "-fPIC", FAULTS, "-o", library], check=True)
-    return str(library)
+def faulty(mpi: Installation) -> str:
+    return str(shared("faulty_collectives.c", compiler=mpi.mpicc))
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from jobs import AS_ROOT
+from jobs import AS_ROOT, colltune
 
 from colltune.cli.profile_show import print_profile
 from colltune.core.heap import KEEPING
@@ -21,6 +21,7 @@ from colltune.profile.parts import part_files, read_parts
 from colltune.profile.profile_files import load_profile
 from colltune.profile.profiled_start import preload_command, preload_environment
 from commands import run_to_end
+from compiled import compiled, program
 
 _SOURCES = Path(__file__).resolve().parents[1] / "native"
 _RANKS = 4
@@ -88,14 +89,6 @@ def rows(profile: Profile) -> dict[tuple[str, str, int], tuple[float, int]]:
     return found
 
 
-def compiled(kit: Kit, place: Path, compiler: str, source: str, *flags: str) -> str:
-    program = place / "program"
-    command = [compiler, *flags, str(_SOURCES / source), "-o", str(program)]
-    done = run_to_end(command, cwd=place)
-    assert done.returncode == 0, done.stderr
-    return str(program)
-
-
 def has_persistent(kit: Kit) -> list[str]:
     source = "#include <mpi.h>\nint main(void) { return MPI_Bcast_init == 0; }\n"
     command = [kit.mpicc, "-Werror", "-x", "c", "-", "-o", os.devnull]
@@ -111,7 +104,7 @@ def only(profile: Profile, collective: str, size: int = _RANKS, form: str = "blo
 
 def test_every_call_of_a_c_program_is_counted(kit: Kit, tmp_path: Path) -> None:
     persistent = has_persistent(kit)
-    code, profile = kit.profile([compiled(kit, tmp_path, kit.mpicc, "known_calls.c", *persistent)], tmp_path)
+    code, profile = kit.profile([program(kit.mpicc, "known_calls.c", *persistent)], tmp_path)
     assert code == 0
     expected = {
         ("barrier", "blocking", 4): (3, 0),
@@ -152,7 +145,7 @@ def test_every_call_of_a_c_program_is_counted(kit: Kit, tmp_path: Path) -> None:
 
 
 def test_how_calls_were_made_is_noted(kit: Kit, tmp_path: Path) -> None:
-    _, profile = kit.profile([compiled(kit, tmp_path, kit.mpicc, "known_calls.c")], tmp_path)
+    _, profile = kit.profile([program(kit.mpicc, "known_calls.c")], tmp_path)
     bcast, allreduce, alltoallv = (only(profile, name) for name in ("bcast", "allreduce", "alltoallv"))
     assert (bcast.root_zero, bcast.root_repeated) == (2 * 4, 0)  # roots 0 1 2 3 0
     assert (allreduce.in_place, allreduce.op) == (4, "arithmetic")
@@ -172,7 +165,7 @@ def test_how_calls_were_made_is_noted(kit: Kit, tmp_path: Path) -> None:
 
 
 def test_calls_whose_data_have_gaps_are_counted(kit: Kit, tmp_path: Path) -> None:
-    _, profile = kit.profile([compiled(kit, tmp_path, kit.mpicc, "alltoallv_gaps.c", "-ldl")], tmp_path)
+    _, profile = kit.profile([program(kit.mpicc, "alltoallv_gaps.c", "-ldl")], tmp_path)
     exchanges = {name: [one for one in profile.calls if one.collective == name] for name in ("alltoallv", "alltoallw")}
     # A hundred calls of each kind on four ranks: in one the second rank alone has gaps, in one all of them have.
     assert sum(one.gaps for one in exchanges["alltoallv"]) == 100
@@ -182,8 +175,8 @@ def test_calls_whose_data_have_gaps_are_counted(kit: Kit, tmp_path: Path) -> Non
 def test_every_call_of_a_fortran_program_is_counted(kit: Kit, tmp_path: Path) -> None:
     if kit.mpif90 is None:
         pytest.skip("this MPI has no Fortran here")
-    program = compiled(kit, tmp_path, kit.mpif90, "known_calls.f90", "-w", "-fallow-argument-mismatch")
-    code, profile = kit.profile([program], tmp_path)
+    made = str(compiled(kit.mpif90, "-w", "-fallow-argument-mismatch", "known_calls.f90"))
+    code, profile = kit.profile([made], tmp_path)
     assert code == 0
     assert rows(profile) == {
         ("allreduce", "blocking", 4): (6, 6 * 4 * 64),
@@ -214,7 +207,7 @@ def test_every_call_of_a_python_program_is_counted(kit: Kit, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("end", ["abort", "crash"])
 def test_a_job_that_is_aborted_leaves_what_there_is(kit: Kit, tmp_path: Path, end: str) -> None:
-    code, profile = kit.profile([compiled(kit, tmp_path, kit.mpicc, "known_calls.c"), end], tmp_path)
+    code, profile = kit.profile([program(kit.mpicc, "known_calls.c"), end], tmp_path)
     assert code != 0
     assert profile.ended
     assert 1 <= profile.reporting <= 4
@@ -225,7 +218,7 @@ def test_a_job_that_is_aborted_leaves_what_there_is(kit: Kit, tmp_path: Path, en
 def test_calls_with_a_spawned_rank_are_whole_numbers(
     kit: Kit, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, profile = kit.profile([compiled(kit, tmp_path, kit.mpicc, "lost_ranks.c"), "spawn"], tmp_path, ranks=2)
+    code, profile = kit.profile([program(kit.mpicc, "lost_ranks.c"), "spawn"], tmp_path, ranks=2)
     assert (code, profile.ended, profile.reporting) == (0, "", 2)
     calls = {(one.communicator.size, one.communicator.remote_size): one.calls for one in profile.calls if one.own_bytes}
     assert calls == {(2, 0): 20, (2, 1): 10, (3, 0): 10}
@@ -241,10 +234,8 @@ def test_ranks_that_leave_no_profile_are_the_reason_that_is_given(
     """MPICH's launcher kills what is left of a job by SIGKILL: no rank leaves a profile. Open MPI's asks first."""
     for installation in (mpi, openmpi):
         kit = Kit(str(installation.mpicc), str(installation.mpiexec), None, installation is openmpi)
-        command = [sys.executable, "-m", "colltune", "profile", "--", kit.mpiexec, *(["--oversubscribe"] * kit.openmpi)]
-        command += ["-n", "4", compiled(kit, tmp_path, kit.mpicc, "lost_ranks.c"), *end.split()]
-        environment = {**kit.environment(), "PYTHONPATH": os.pathsep.join(sys.path)}
-        done = run_to_end(command, env=environment, cwd=tmp_path)
+        job = [kit.mpiexec, *(["--oversubscribe"] * kit.openmpi), "-n", "4", program(kit.mpicc, "lost_ranks.c")]
+        done = colltune("profile", "--", *job, *end.split(), cwd=tmp_path)
         assert done.returncode, done.stdout
         if not (tmp_path / "app.json").is_file():
             assert "a signal other than SIGKILL; after _exit there is none" in done.stderr
@@ -258,26 +249,17 @@ def test_ranks_that_leave_no_profile_are_the_reason_that_is_given(
 
 def test_the_command_writes_shows_and_draws(mpi: Installation, tmp_path: Path) -> None:
     kit = Kit(str(mpi.mpicc), str(mpi.mpiexec), None, False)
-    program = compiled(kit, tmp_path, kit.mpicc, "known_calls.c")
-    environment = {**kit.environment(), "PYTHONPATH": os.pathsep.join(sys.path)}
-
-    def colltune(*words: str) -> str:
-        command = [sys.executable, "-m", "colltune", *words]
-        done = run_to_end(command, env=environment, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    colltune("profile", "--out", "app.json", "--", kit.mpiexec, "-n", "4", program)
+    made = program(kit.mpicc, "known_calls.c")
+    done = colltune("profile", "--out", "app.json", "--", kit.mpiexec, "-n", "4", made, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
     assert load_profile(tmp_path / "app.json").ranks == 4
     assert not part_files(tmp_path / "app.json")
-    shown = colltune("profile", "show", "app.json")
-    assert "alltoallv" in shown
+    shown = colltune("profile", "show", "app.json", cwd=tmp_path)
+    assert "alltoallv" in shown.stdout
 
 
 def test_the_exit_code_is_the_programs(mpi: Installation, tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-m", "colltune", "profile", "--", str(mpi.mpiexec), "-n", "2", "sh", "-c", "exit 5"]
-    done = run_to_end(command, env=environment, cwd=tmp_path)
+    done = colltune("profile", "--", mpi.mpiexec, "-n", "2", "sh", "-c", "exit 5", cwd=tmp_path)
     assert done.returncode == 5
     assert "left no profile" in done.stderr
 
@@ -288,13 +270,10 @@ def test_a_terminal_without_utf8_costs_neither_profile_nor_exit_code(
 ) -> None:
     found: Installation = request.getfixturevalue(library)
     kit = Kit(str(found.mpicc), str(found.mpiexec), None, library == "openmpi", found.libmpi.parent)
-    program = compiled(kit, tmp_path, kit.mpicc, "known_calls.c")
+    made = program(kit.mpicc, "known_calls.c")
     ascii_only = {"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    environment = {**kit.environment(), "PYTHONPATH": os.pathsep.join(sys.path), **ascii_only}
-    crowded = ["--oversubscribe"] if kit.openmpi else []
-    started = [kit.mpiexec, *crowded, "-n", "4", "sh", "-c", f"{program} && exit 5"]
-    command = [sys.executable, "-m", "colltune", "profile", "--", *started]
-    done = run_to_end(command, env=environment, cwd=tmp_path)
+    job = [kit.mpiexec, *(["--oversubscribe"] * kit.openmpi), "-n", "4", "sh", "-c", f"{made} && exit 5"]
+    done = colltune("profile", "--", *job, cwd=tmp_path, **ascii_only)
     assert "Traceback" not in done.stderr
     assert done.returncode == 5, done.stderr
     assert "####" in done.stdout
@@ -303,15 +282,13 @@ def test_a_terminal_without_utf8_costs_neither_profile_nor_exit_code(
 
 def test_a_profile_names_the_collectives_that_meet_page_faults_in_each_call(kit: Kit, tmp_path: Path) -> None:
     """And none where the heap keeps memory, as the setting has it that is named."""
-    program = compiled(kit, tmp_path, kit.mpicc, "fresh_memory.c")
-    _, found = kit.profile([program, "60"], tmp_path, ranks=2)
+    made = program(kit.mpicc, "fresh_memory.c")
+    _, found = kit.profile([made, "60"], tmp_path, ranks=2)
     named = [(one.collective, 200 < one.faults < 500) for one in faulting(found)]
     if platform.libc_ver()[0] == "glibc":
         assert named == [("allreduce", True)]  # 256 pages are received into
         assert "allreduce of 1 MiB" in page_faults_text(found)
-        _, kept = kit.profile(
-            ["env", *(f"{name}={value}" for name, value in KEEPING.items()), program, "60"], tmp_path, 2
-        )
+        _, kept = kit.profile(["env", *(f"{name}={value}" for name, value in KEEPING.items()), made, "60"], tmp_path, 2)
         assert not faulting(kept)
         assert page_faults_text(kept) == ""
 
@@ -351,13 +328,14 @@ def test_what_a_program_calls_on_eight_ranks_is_told_by_two_and_four(
 
     The allgather of the sort grows with the ranks, or with their logarithm: from 2 to 4 these are the same.
     """
-    program = compiled(kit, tmp_path, kit.mpicc, f"../../examples/{example}.c", "-O2", "-Wl,--no-as-needed", "-lm")
+    source = _SOURCES.parents[1] / "examples" / f"{example}.c"
+    made = program(kit.mpicc, source, "-O2", "-Wl,--no-as-needed")
     found: dict[int, Profile] = {}
     for ranks in (2, 4, 8):
         place = tmp_path / str(ranks)
         place.mkdir()
         small = {"fft_transpose": ["64", "3"], "solver": ["1000", "20"]}.get(example, [])
-        code, found[ranks] = kit.profile([program, *small], place, ranks)
+        code, found[ranks] = kit.profile([made, *small], place, ranks)
         assert code == 0
 
     def told(profile: Profile) -> list[tuple[object, ...]]:

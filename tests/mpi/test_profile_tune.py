@@ -17,6 +17,7 @@ from colltune.session.tuning.payoff import for_application, machine_like
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
 from commands import run_to_end
+from compiled import program
 
 COLLTUNE = [sys.executable, "-c", "from colltune.cli import main; main()"]
 SOURCE = r"""
@@ -45,9 +46,9 @@ def kit(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     mpi: Installation = request.getfixturevalue(request.param)
     place = tmp_path_factory.mktemp("profile")
     (place / "app.c").write_text(SOURCE)
-    subprocess.run([str(mpi.mpicc), str(place / "app.c"), "-o", str(place / "app")], check=True, timeout=60)
+    application = program(mpi.mpicc, place / "app.c")
     out = place / "app.json"
-    done = run(mpi, "profile", "--out", str(out), "--", str(mpi.mpiexec), "-n", "4", str(place / "app"))
+    done = run(mpi, "profile", "--out", str(out), "--", str(mpi.mpiexec), "-n", "4", application)
     assert done.returncode == 0, done.stderr
     return mpi, out
 

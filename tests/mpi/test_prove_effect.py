@@ -1,6 +1,7 @@
 """`run --prove`: how many calls of a program met a rule, by the library's file and live, on both MPIs."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,14 +14,15 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import SizeBasis
 from colltune.deploy.live_selector import with_live
+from colltune.machine.compile import build_library
 from colltune.mpi.installation import Installation, Library
 from colltune.store.tuning import save_tuning
 from commands import run_to_end
+from compiled import program
 
-SOURCE = Path(__file__).parents[1] / "native" / "some_sums.c"
 COLLTUNE = [sys.executable, "-c", "from colltune.cli import main; main()"]
 ON_EITHER = {**OPENMPI, **QUIET, "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
-Kit = tuple[Installation, Path, Path]
+Kit = tuple[Installation, str, Path]
 
 
 @pytest.fixture(scope="module", params=["mpi", "openmpi"])
@@ -28,18 +30,17 @@ def kit(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     """An MPI, a program, and a tuning with one rule: allreduce of up to 4 KiB on 1 x 2 ranks."""
     mpi: Installation = request.getfixturevalue(request.param)
     place = tmp_path_factory.mktemp("effect")
-    subprocess.run([str(mpi.mpicc), str(SOURCE), "-o", str(place / "some_sums")], check=True, timeout=60)
     bench = open_workbench(MachineOptions(mpiexec=str(mpi.mpiexec), nodes=1, ppn=2), os.environ)
     rules = (Rule(2, 2, 4096, Choice("recursive_doubling")), Rule(2, 2, None, DEFAULT), Rule(2, None, None, DEFAULT))
     rule_set = RuleSet("allreduce", SizeBasis.MESSAGE, (*rules, Rule(None, None, None, DEFAULT)))
     tuning = bench.tuning({"allreduce": bench.expressible(rule_set)})
     save_tuning(place / "tuned", with_live(bench, tuning, {"allreduce": rule_set}))
-    return mpi, place / "some_sums", place / "tuned"
+    return mpi, program(mpi.mpicc, "some_sums.c"), place / "tuned"
 
 
 def run(kit: Kit, flags: list[str], ranks: int, *arguments: str) -> subprocess.CompletedProcess[str]:
-    mpi, program, tuned = kit
-    command = [*COLLTUNE, "run", *flags, str(tuned), "--", str(mpi.mpiexec), "-n", str(ranks), str(program), *arguments]
+    mpi, sums, tuned = kit
+    command = [*COLLTUNE, "run", *flags, str(tuned), "--", str(mpi.mpiexec), "-n", str(ranks), sums, *arguments]
     environment = {**os.environ, **ON_EITHER}
     return run_to_end(command, env=environment)
 
@@ -66,8 +67,11 @@ def test_a_program_whose_calls_met_none_is_told_why(kit: Kit, way: str) -> None:
     assert "not proven" in done.stderr
 
 
-def test_a_program_that_counts_nothing_is_told(kit: Kit, tmp_path: Path) -> None:
+def test_a_program_that_counts_nothing_is_told(kit: Kit, cache: Path, tmp_path: Path) -> None:
     mpi, _, tuned = kit
+    build_library(mpi.mpicc)
+    for path in (*cache.glob("libcolltune-*"), *cache.glob("probe-*")):
+        shutil.copy(path, tmp_path)
     done = run_to_end(
         [*COLLTUNE, "run", "--prove", str(tuned), "--", str(mpi.mpiexec), "-n", "1", "true"],
         env={**os.environ, **ON_EITHER, "COLLTUNE_CACHE": str(tmp_path)},

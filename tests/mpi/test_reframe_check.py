@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from colltune.mpi.installation import Installation
 from colltune.store.journal import Journal
 from colltune.store.tuning import JOURNAL, load_tuning, save_tuning
 from commands import run_to_end
+from compiled import compiled
 from pip_environment import environment_with
 
 CHECK = Path(__file__).parents[2] / "examples/reframe/colltune_check.py"
@@ -48,10 +48,9 @@ int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm com
 def slow_mpi(mpi: Installation, place: Path, with_file: bool) -> Path:
     """The launcher of an MPI whose broadcasts are slow with a file, or without."""
     (place / "slow.c").write_text(SLOW)
-    build = [str(mpi.mpicc), f"-DSLOW_WITH_FILE={int(with_file)}", "-shared", "-fPIC", "slow.c", "-o", "slow.so"]
-    subprocess.run(build, cwd=place, check=True)
+    slow = compiled(mpi.mpicc, f"-DSLOW_WITH_FILE={int(with_file)}", "-shared", "-fPIC", place / "slow.c")
     for name, command in {
-        "mpiexec": f'exec {mpi.mpiexec} -genv LD_PRELOAD {place}/slow.so "$@"',
+        "mpiexec": f'exec {mpi.mpiexec} -genv LD_PRELOAD {slow} "$@"',
         "mpicc": f'exec {mpi.mpicc} "$@"',
     }.items():
         (place / name).write_text(f"#!/bin/sh\n{command}\n")

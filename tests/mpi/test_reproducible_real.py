@@ -2,12 +2,10 @@
 
 import os
 import re
-import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from jobs import C_FLAGS
 
 from colltune.catalog import Catalogue, load
 from colltune.core.choice import Choice
@@ -17,6 +15,7 @@ from colltune.emit.contract import variables_for
 from colltune.emit.mpich.selection_file import MpichEmitter
 from colltune.mpi.installation import Installation
 from commands import run_to_end
+from compiled import program
 
 SOURCE = Path(__file__).parents[1] / "native" / "sum_order.c"
 RANKS = 7  # no power of two, nor of any radix
@@ -30,14 +29,13 @@ def catalogue(mpi: Installation) -> Catalogue:
 
 
 @pytest.fixture(scope="module")
-def orders(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Orders:
+def orders(mpi: Installation) -> Orders:
     """Different results of element 0, of any element, and of the ranks."""
-    program = tmp_path_factory.mktemp("programs") / "sum_order"
-    subprocess.run([str(mpi.mpicc), *C_FLAGS, str(SOURCE), "-o", str(program)], check=True, timeout=60)
+    made = program(mpi.mpicc, "sum_order.c")
 
     def orders(collective: str, variables: Mapping[str, str], *counts: str) -> tuple[int, int, int]:
         done = run_to_end(
-            [str(mpi.mpiexec), "-n", str(RANKS), str(program), collective, *(counts or COUNTS)],
+            [str(mpi.mpiexec), "-n", str(RANKS), made, collective, *(counts or COUNTS)],
             env={**os.environ, "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", **variables},
             check=True,
         )

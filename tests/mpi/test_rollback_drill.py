@@ -22,12 +22,12 @@ from colltune.site.release import active, publish, read_release
 from colltune.site.store import SiteStore
 from colltune.store.tuning import MANIFEST, Tuning, save_tuning
 from commands import run_to_end
+from compiled import program
 
 LMOD = Path("/usr/share/lmod/lmod/libexec/lmod")
 pytestmark = pytest.mark.skipif(not LMOD.exists(), reason="no Lmod (apt: lmod)")
 FILE = "mpich/mpich-coll.json"
 VARIABLE = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
-PROGRAM = Path(__file__).parents[1] / "native" / "legal_calls.c"
 # MPICH ends a job of three ranks where this can be reached: a release that no check would let through.
 FOR_POWERS_OF_TWO: Tree = {"algorithm=MPIR_Allgather_intra_recursive_doubling": {}}
 
@@ -38,13 +38,6 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SiteStore:
     made = SiteStore.made(tmp_path / "store")
     monkeypatch.setenv("COLLTUNE_STORE", str(made.directory))
     return made
-
-
-@pytest.fixture
-def program(mpi: Installation, tmp_path: Path) -> Path:
-    out = tmp_path / "legal_calls"
-    subprocess.run([mpi.mpicc, "-std=c11", "-O1", PROGRAM, "-o", out], check=True, timeout=60)
-    return out
 
 
 def handed_over(mpi: Installation, place: Path, selection: Tree, choice: str, now_s: float) -> Entry:
@@ -77,7 +70,7 @@ def loaded(store: SiteStore, version: str) -> dict[str, str]:
 
 
 def test_a_release_that_hurts_is_taken_back_and_does_not_come_again(
-    mpi: Installation, store: SiteStore, program: Path, tmp_path: Path
+    mpi: Installation, store: SiteStore, tmp_path: Path
 ) -> None:
     defaults = cut_default_trees(mpi.libmpi).general
     key = "collective=allgather"
@@ -89,7 +82,7 @@ def test_a_release_that_hurts_is_taken_back_and_does_not_come_again(
 
     def job_ends_well(environment: dict[str, str]) -> bool:
         around = {**os.environ, "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", **environment}
-        command = [mpi.mpiexec, "-n", "3", program, "0", "8"]
+        command = [mpi.mpiexec, "-n", "3", program(mpi.mpicc, "legal_calls.c"), "0", "8"]
         done = run_to_end(command, env=around)
         return done.returncode == 0
 

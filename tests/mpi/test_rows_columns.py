@@ -1,7 +1,6 @@
 """An application on rows and columns of ranks: communicators are formed as it has them, and its calls meet rules."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from colltune.profile.application_profile import side_by_side
 from colltune.profile.profile_files import load_profile
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL
+from compiled import program
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(why_not() is not None, reason=why_not() or "")]
 STEPS, BYTES = 200, 256
@@ -26,10 +26,9 @@ def test_rows_and_columns_are_tuned_as_the_application_has_them(mpi: Installatio
     """On 4 nodes x 2 ranks: four rows of the ranks of a node, and two columns of a rank on each node."""
     with namespace_cluster(tmp_path / "cluster", 4) as cluster:
         site = Site.open(cluster, mpi, tmp_path / "site", 2)
-        source, hosts = Path(__file__).parents[1] / "native" / "rows_columns.c", str(cluster.host_file(2))
-        program, profile, tuned = (str(tmp_path / name) for name in ("app", "app.json", "tuned"))
-        subprocess.run([str(mpi.mpicc), "-O2", str(source), "-o", program], check=True, timeout=60)
-        job = [str(mpi.mpiexec), "-f", hosts, "-n", "8", program, "2", str(STEPS), str(BYTES)]
+        hosts, (profile, tuned) = str(cluster.host_file(2)), (str(tmp_path / name) for name in ("app.json", "tuned"))
+        made = program(mpi.mpicc, "rows_columns.c")
+        job = [str(mpi.mpiexec), "-f", hosts, "-n", "8", made, "2", str(STEPS), str(BYTES)]
 
         def colltune(*arguments: str) -> str:
             done = cluster.run(sys.executable, "-m", "colltune", *arguments)

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from jobs import AS_ROOT
+from jobs import AS_ROOT, ON_EITHER
 
+import commands
 from colltune import api
 from colltune.bench.backends import open_backend
 from colltune.core.choice import DEFAULT, Choice
@@ -28,6 +29,7 @@ from colltune.mpi.installation import Installation
 from colltune.mpi.same import TunedMpi
 from colltune.store.tuning import Tuning, load_tuning, save_tuning
 from commands import run_to_end
+from compiled import program
 
 ROOT = Path(__file__).parents[2]
 NATIVE = ROOT / "tests" / "native"
@@ -39,7 +41,7 @@ _CHOICE = {"mpich": "recursive_doubling", "openmpi": "recursive_doubling"}
 @dataclass(frozen=True)
 class Kit:
     mpi: Installation
-    program: Path  # linked with it
+    program: str  # linked with it
 
     def tuned(self, directory: Path) -> Path:
         """A tuning for this MPI, with one rule."""
@@ -61,29 +63,21 @@ class Kit:
         return [str(self.mpi.mpiexec), "-n", "2", str(self.program)]
 
 
-def compiled(mpi: Installation, place: Path) -> Path:
-    program = place / "one_sum"
-    subprocess.run([str(mpi.mpicc), str(NATIVE / "one_sum.c"), "-o", str(program)], check=True, timeout=60)
-    return program
-
-
 @pytest.fixture(scope="module", params=["mpi", "openmpi"])
-def kit(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Kit:
+def kit(request: pytest.FixtureRequest) -> Kit:
     mpi: Installation = request.getfixturevalue(request.param)
-    return Kit(mpi, compiled(mpi, tmp_path_factory.mktemp("program")))
+    return Kit(mpi, program(mpi.mpicc, "one_sum.c"))
 
 
 @pytest.fixture(scope="module")
 def other(request: pytest.FixtureRequest, kit: Kit, tmp_path_factory: pytest.TempPathFactory) -> Kit:
     """The other of the two MPIs of these tests."""
     mpi: Installation = request.getfixturevalue("openmpi" if kit.mpi.library == "mpich" else "mpi")
-    return Kit(mpi, compiled(mpi, tmp_path_factory.mktemp("other")))
+    return Kit(mpi, program(mpi.mpicc, "one_sum.c"))
 
 
 def colltune(*arguments: object, path: str = "/usr/bin:/bin") -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, **AS_ROOT, "PATH": path, "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
-    command = [*COLLTUNE, *map(str, arguments)]
-    return run_to_end(command, env=environment)
+    return commands.colltune(*map(str, arguments), environ={**os.environ, **ON_EITHER, "PATH": path})
 
 
 def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
@@ -180,8 +174,8 @@ def test_env_names_a_launcher_that_no_path_makes_the_mpiexec(kit: Kit, other: Ki
     there = tmp_path / "bin"
     there.mkdir()
     starts = {"mpiexec": other.mpi.mpiexec, "mpiexec.mine": kit.mpi.mpiexec, "mpicc.mine": kit.mpi.mpicc}
-    for name, program in starts.items():
-        (there / name).write_text(f'#!/bin/sh\nexec {program} "$@"\n')
+    for name, start in starts.items():
+        (there / name).write_text(f'#!/bin/sh\nexec {start} "$@"\n')
         (there / name).chmod(0o755)
     path = f"{there}:/usr/bin:/bin"
     done = colltune("env", "--mpiexec", there / "mpiexec.mine", tuned, path=path)
@@ -262,7 +256,7 @@ def debian(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     if launcher is None or shutil.which(f"mpicc.{request.param}", path="/usr/bin") is None:
         pytest.skip(f"no {request.param} of the system (Debian: {request.param}, lib{request.param}-dev)")
     mpi = find_mpi(launcher, os.environ)
-    return Kit(mpi, compiled(mpi, tmp_path_factory.mktemp("debian")))
+    return Kit(mpi, program(mpi.mpicc, "one_sum.c"))
 
 
 def test_an_older_mpi_of_the_system_is_refused_under_a_newer_ones_tuning(

@@ -40,8 +40,8 @@ def mpiexec() -> Path:
     return path
 
 
-def require_right(mpiexec: Path, place: Path, variables: Mapping[str, str], *collectives: str) -> None:
-    program = build(mpiexec.with_name("mpicc"), PROGRAM, place)
+def require_right(mpiexec: Path, variables: Mapping[str, str], *collectives: str) -> None:
+    program = build(mpiexec.with_name("mpicc"), PROGRAM)
     arguments = replay_arguments(range(1, 9), short=True, collectives=collectives)
     command = [str(mpiexec), "-n", "8", str(program), *arguments]
     result = run_conformance(command, {**os.environ, **QUIET, "MPIR_CVAR_NUM_CLIQUES": "2", **variables}, 400)
@@ -55,7 +55,5 @@ def test_there_are_throttles_and_chunks() -> None:
 
 
 @pytest.mark.parametrize(("collective", "choice"), beside(), ids=str)
-def test_every_call_is_right_beside_an_algorithm(
-    mpiexec: Path, tmp_path: Path, collective: str, choice: Choice
-) -> None:
-    require_right(mpiexec, tmp_path, dict(CATALOGUE.settings(collective, choice)), collective)
+def test_every_call_is_right_beside_an_algorithm(mpiexec: Path, collective: str, choice: Choice) -> None:
+    require_right(mpiexec, dict(CATALOGUE.settings(collective, choice)), collective)

@@ -1,18 +1,19 @@
 """The experiment of `run --measure` on the real libraries: all ranks run the same calls by default, and rightly."""
 
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from jobs import C_FLAGS
-from live_jobs import NATIVE, Live, live
+from live_jobs import Live, live
 from test_live_selector import prefer
 
 from colltune.core.rules import RuleSet
 from colltune.emit.live_rules import live_basis
 from colltune.machine.compile import build
 from colltune.prove.replay.conformance import replay_arguments
+from compiled import program, shared
 
 
 @dataclass
@@ -40,15 +41,9 @@ class Measured:
 
 
 def measured_in(mpi: Live, source: str) -> Measured:
-    compiler, place = str(mpi.bench.installation.mpicc), mpi.directory
-    made = Measured(mpi, place / "spy.so", place / "program", place / "measure")
-    flags = {
-        "switchback_spy.c": ["-shared", "-fPIC", "-o", str(made.spy)],
-        source: ["-rdynamic", "-o", str(made.program)],
-    }
-    for name, more in flags.items():
-        subprocess.run([compiler, *C_FLAGS, str(NATIVE / name), *more, "-ldl"], check=True, timeout=100)
-    return made
+    spy = shared("switchback_spy.c", compiler=mpi.bench.mpicc)
+    made = Path(shutil.copy(program(mpi.bench.mpicc, source, "-rdynamic"), mpi.directory / "program"))
+    return Measured(mpi, spy, made, mpi.directory / "measure")
 
 
 @pytest.fixture(params=["mpich", "openmpi"])

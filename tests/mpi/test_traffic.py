@@ -5,7 +5,6 @@ compared, rank by rank and peer by peer; of MPICH's compositions what crosses be
 """
 
 import os
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import lcm
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from jobs import C_FLAGS, OPENMPI, QUIET
+from jobs import OPENMPI, QUIET
 
 from colltune.catalog import Catalogue, load
 from colltune.catalog.entries import Kind
@@ -25,8 +24,8 @@ from colltune.mpi.installation import Installation
 from colltune.traffic import schedule_of
 from colltune.traffic.rounds import AllPairs, Floats, Schedule
 from commands import run_to_end
+from compiled import program, shared
 
-NATIVE = Path(__file__).parents[1] / "native"
 COMMON = Path(__file__).parents[2] / "native" / "common"
 _PATIENCE_S = 300
 # These call other collectives of Open MPI, which chooses their algorithms by size.
@@ -118,34 +117,21 @@ class Counter:
         return found
 
 
-def _built(mpi: Installation, directory: Path) -> Path:
-    program = directory / "count_traffic"
-    sources = [str(NATIVE / "count_traffic.c"), str(COMMON / "variables.c"), str(COMMON / "mock_ups.c")]
-    subprocess.run(
-        [str(mpi.mpicc), *C_FLAGS, f"-I{COMMON}", *sources, "-ldl", "-o", str(program)], check=True, timeout=_PATIENCE_S
-    )
-    return program
+def _built(mpi: Installation) -> str:
+    return program(mpi.mpicc, "count_traffic.c", f"-I{COMMON}", COMMON / "variables.c", COMMON / "mock_ups.c")
 
 
 @pytest.fixture(scope="module")
-def mpich(mpi: Installation, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Counter:
-    directory = tmp_path_factory.mktemp("programs")
-    shared = directory / "traffic_count.so"
-    subprocess.run(
-        ["cc", *C_FLAGS, "-shared", "-fPIC", str(NATIVE / "traffic_count.c"), "-o", str(shared), "-ldl"],
-        check=True,
-        timeout=_PATIENCE_S,
-    )
-    environment = {**QUIET, "MPIR_CVAR_CH4_NETMOD": "ucx", "LD_PRELOAD": str(shared)}
-    command = [str(mpi.mpiexec), str(_built(mpi, directory))]
+def mpich(mpi: Installation, cache: Path) -> Counter:
+    environment = {**QUIET, "MPIR_CVAR_CH4_NETMOD": "ucx", "LD_PRELOAD": str(shared("traffic_count.c"))}
+    command = [str(mpi.mpiexec), _built(mpi)]
     return Counter(mpi, load("mpich", mpi.version), command, build(mpi.mpicc, "agent", cache), environment)
 
 
 @pytest.fixture(scope="module")
-def openmpi_counter(openmpi: Installation, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Counter:
-    program = _built(openmpi, tmp_path_factory.mktemp("programs"))
+def openmpi_counter(openmpi: Installation, cache: Path) -> Counter:
     environment = {**OPENMPI, "OMPI_MCA_pml_monitoring_enable": "1", "OMPI_MCA_coll_tuned_use_dynamic_rules": "1"}
-    command = [str(openmpi.mpiexec), "--oversubscribe", str(program)]
+    command = [str(openmpi.mpiexec), "--oversubscribe", _built(openmpi)]
     return Counter(
         openmpi, load("openmpi", openmpi.version), command, build(openmpi.mpicc, "agent", cache), environment
     )

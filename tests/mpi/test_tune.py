@@ -4,11 +4,11 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from jobs import colltune
 
 import colltune as colltune_api
 from colltune.core.choice import DEFAULT, Choice
@@ -23,15 +23,9 @@ from colltune.session.tuning.options import Listener
 from colltune.store.earlier import latest_profile
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, Tuning, load_tuning, save_tuning
-from commands import run_to_end
+from compiled import program
 
 NATIVE = Path(__file__).parents[1] / "native"
-
-
-def colltune(*arguments: str, timeout_s: float = 240.0) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
-    command = [sys.executable, "-m", "colltune", *arguments]
-    return run_to_end(command, env=environment, timeout=timeout_s)
 
 
 def tune(mpi: Installation, out: Path, *more: str) -> subprocess.CompletedProcess[str]:
@@ -154,16 +148,15 @@ def test_drift_after_an_upgrade_says_what_is_new(mpi: Installation, tuned: Path,
 def test_a_run_leaves_its_profile_for_the_next_tuning(mpi: Installation, tuned: Path, tmp_path: Path) -> None:
     again = tmp_path / "tuned"
     shutil.copytree(tuned, again)
-    program = tmp_path / "known_calls"
-    subprocess.run([str(mpi.mpicc), str(NATIVE / "known_calls.c"), "-o", str(program)], check=True, timeout=60)
+    made = program(mpi.mpicc, "known_calls.c")
     for flags in (["--profile"], ["--profile", "--prove"], ["--profile", "--via", "live"]):
-        done = colltune("run", *flags, str(again), "--", str(mpi.mpiexec), "-n", "4", str(program))
+        done = colltune("run", *flags, str(again), "--", str(mpi.mpiexec), "-n", "4", made)
         assert done.returncode in (0, 3), done.stderr
         assert "the profile of this run is" in done.stderr
         found = load_profile(latest_profile(again))
         allreduce = [one for one in found.calls if one.collective == "allreduce" and one.communicator.size == 4]
         assert sum(one.rank_calls for one in allreduce if one.form == "blocking") == 4 * 8
-        assert found.command == (str(mpi.mpiexec), "-n", "4", str(program))
+        assert found.command == (str(mpi.mpiexec), "-n", "4", made)
     assert len(list((again / "history").iterdir())) == 3
     # So little is at stake that a tuning says so, which shows that it read the profile.
     done = tune(mpi, again, "--profile", str(again), "--runtime", "1s")
@@ -227,9 +220,8 @@ def test_an_application_runs_under_a_file_that_departs_everywhere(
     ranks: int, mpi: Installation, tmp_path: Path
 ) -> None:
     departing_tuning(mpi, tmp_path / "tuned")
-    program = tmp_path / "legal_calls"
-    subprocess.run([str(mpi.mpicc), "-O1", str(NATIVE / "legal_calls.c"), "-o", str(program)], check=True)
-    done = colltune("run", str(tmp_path / "tuned"), "--", str(mpi.mpiexec), "-n", str(ranks), str(program))
+    job = [str(mpi.mpiexec), "-n", str(ranks), program(mpi.mpicc, "legal_calls.c")]
+    done = colltune("run", str(tmp_path / "tuned"), "--", *job)
     assert done.returncode == 0, f"{done.stdout[-500:]} {done.stderr[-500:]}"
     assert "ok" in done.stdout
 
