@@ -269,7 +269,7 @@ def test_a_launch_ends_when_it_is_told_to(bench: Workbench) -> None:
     source = bench.launch(seed=1)
     source.start()
     assert source._agent is not None
-    assert source._agent.close(timeout=250.0) == 0  # and was not killed, however slow the machine
+    assert source._agent.close(timeout_s=250.0) == 0  # and was not killed, however slow the machine
 
 
 def test_what_does_not_fit_is_inapplicable_and_the_job_goes_on(bench: Workbench) -> None:

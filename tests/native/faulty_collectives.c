@@ -6,6 +6,7 @@
  * abort, hang, exit (the process ends in good order),
  * slow (the call takes a tenth of a second more).
  */
+#define _GNU_SOURCE
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
