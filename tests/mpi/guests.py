@@ -10,10 +10,11 @@ import pytest
 from live_jobs import ON_EITHER
 from live_jobs import live as live_kit
 from test_alltoallv_use import table
+from test_live_selector import prefer
 
 from colltune.bench.workbench import Workbench
 from colltune.core.rules import RuleSet
-from colltune.emit.live_rules import LIVE_FILE, LiveEmitter, live_basis
+from colltune.emit.live_rules import LIVE_FILE, live_basis
 from colltune.mpi.installation import Installation, Library
 from commands import run_to_end
 from compiled import program
@@ -65,14 +66,17 @@ class Guest:
         return done.stderr
 
 
-def guest_in(installation: Installation, directory: Path, source: str) -> Guest:
-    """The program made from tests/native/``source``, with something for every module to do."""
+def guest_in(installation: Installation, directory: Path, source: str, *, every: bool = False) -> Guest:
+    """The program made from tests/native/``source``, with something for every module to do.
+
+    ``every``: with rules for the calls of every collective that has any, not for broadcasts alone.
+    """
     kit = live_kit(installation, directory)
     bench = kit.bench
     choice = next(one for one in bench.catalogue.choices("bcast") if one.algorithm in ("binomial", "pipeline"))
-    rules = RuleSet.always("bcast", live_basis(bench.catalogue, "bcast"), choice)
+    rules = prefer(kit, 1) if every else [RuleSet.always("bcast", live_basis(bench.catalogue, "bcast"), choice)]
     file = directory / LIVE_FILE
-    file.write_bytes(LiveEmitter(bench.catalogue, bench.settings).emit([rules])[LIVE_FILE])
+    file.write_bytes(kit.emit(*rules))
     variables = {
         "COLLTUNE_PROFILE": str(directory / "profile.json"),
         "COLLTUNE_MEASURE": str(directory / "measure"),
@@ -82,12 +86,12 @@ def guest_in(installation: Installation, directory: Path, source: str) -> Guest:
     return Guest(bench, kit.preload, program(installation.mpicc, source), variables, directory / "profile.json")
 
 
-def guest_fixtures(source: str) -> tuple[Callable[..., Guest], Callable[..., Guest]]:
+def guest_fixtures(source: str, *, every: bool = False) -> tuple[Callable[..., Guest], Callable[..., Guest]]:
     """Two fixtures for a module: ``built`` on MPICH and on Open MPI, and ``guest``: that without an earlier profile."""
 
     @pytest.fixture(scope="module", params=["mpi", "openmpi"])
     def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Guest:
-        return guest_in(request.getfixturevalue(request.param), tmp_path_factory.mktemp("guest"), source)
+        return guest_in(request.getfixturevalue(request.param), tmp_path_factory.mktemp("guest"), source, every=every)
 
     @pytest.fixture
     def guest(built: Guest) -> Guest:

@@ -34,7 +34,7 @@ def fortran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     except InputError as error:
         pytest.skip(str(error))
     directory = tmp_path_factory.mktemp("fortran")
-    made = Programs(guest_in(installation, directory, "guest_worlds.c"), directory, ())
+    made = Programs(guest_in(installation, directory, "guest_worlds.c", every=True), directory, ())
     made.paths["FORTRAN"] = str(directory / "guest_fortran")
     source = str(NATIVE / "guest_fortran.f90")
     command = [wrapper, "-w", "-fallow-argument-mismatch", f"-J{directory}", source, "-o", made.paths["FORTRAN"]]
@@ -68,7 +68,7 @@ def standard(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Pro
     if not wrapper.exists():
         pytest.skip("this MPI has no library of the standard ABI")
     directory = tmp_path_factory.mktemp("standard")
-    made = Programs(guest_in(mpi, directory, "guest_worlds.c"), directory, ())
+    made = Programs(guest_in(mpi, directory, "guest_worlds.c", every=True), directory, ())
     for source in SOURCES:
         made.paths[source] = str(directory / f"{Path(source).stem}_abi")
         command = [str(wrapper), *C_FLAGS, str(NATIVE / source), "-o", made.paths[source], "-lm"]
@@ -96,7 +96,7 @@ def test_mpi4py_of_the_standard_abi_ends_as_without_the_library(
 @pytest.fixture(scope="module")
 def mpich(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Programs:
     directory = tmp_path_factory.mktemp("mpich")
-    return Programs(guest_in(mpi, directory, "guest_worlds.c"), directory)
+    return Programs(guest_in(mpi, directory, "guest_worlds.c", every=True), directory)
 
 
 @pytest.fixture

@@ -1,27 +1,16 @@
 """Unusual calls, legal ones and ones that MPI refuses: a program sees of each what it sees without the library."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from guests import Guest, guest_in
+from guests import Guest, guest_fixtures
 from live_jobs import live, sanitized
-from test_live_selector import prefer
 
+built = guest_fixtures("guest_calls.c", every=True)[0]
 _RANKS = 3
 # Not on Open MPI. unset_types: it looks at each type itself. empty_bcast: it refuses that. wide: it has no such counts.
 _CASES = {"unset_types": True, "empty_bcast": True, "inter": False, "null_requests": False, "wide": True}
 _MODES = ("profile", "select", "measure", "alltoallv", "count")
-
-
-@pytest.fixture(scope="module", params=["mpi", "openmpi"])
-def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Guest:
-    """With rules for the calls of every collective that has any."""
-    installation, directory = request.getfixturevalue(request.param), tmp_path_factory.mktemp("calls")
-    made = guest_in(installation, directory, "guest_calls.c")
-    kit = live(installation, directory)
-    Path(made.variables["COLLTUNE_SELECT"]).write_bytes(kit.emit(*prefer(kit, 1)))
-    return made
 
 
 def _sees(guest: Guest, case: str, told: dict[str, str]) -> list[str]:

@@ -15,7 +15,9 @@ _HELD = "1990"  # of the 2,048 that MPICH has
 def programs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Programs:
     """On three ranks: the all-to-all of fewer is the library's."""
     directory = tmp_path_factory.mktemp("ends")
-    made = Programs(guest_in(request.getfixturevalue(request.param), directory, "guest_worlds.c"), directory)
+    made = Programs(
+        guest_in(request.getfixturevalue(request.param), directory, "guest_worlds.c", every=True), directory
+    )
     made.ranks = 3
     made.paths["ENDS"] = program(made.kit.bench.mpicc, "guest_ends.c")
     compiler = made.guest.bench.installation.mpicc.with_name("mpicxx")

@@ -1,12 +1,9 @@
 """Wrong calls of one rank alone: a program ends with the library as it does without it, call by call."""
 
-from pathlib import Path
-
 import pytest
-from guests import Guest, guest_in
-from live_jobs import live
-from test_live_selector import prefer
+from guests import Guest, guest_fixtures
 
+guest = guest_fixtures("wrong_calls.c", every=True)[0]
 _RANKS = 3
 _MODES = {
     "live": ("select",),
@@ -14,16 +11,6 @@ _MODES = {
     "profile": ("profile",),
     "all": ("profile", "measure", "select", "alltoallv"),
 }
-
-
-@pytest.fixture(scope="module", params=["mpi", "openmpi"])
-def guest(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Guest:
-    """With rules for the calls of every collective that has any."""
-    installation, directory = request.getfixturevalue(request.param), tmp_path_factory.mktemp("errors")
-    made = guest_in(installation, directory, "wrong_calls.c")
-    kit = live(installation, directory)
-    Path(made.variables["COLLTUNE_SELECT"]).write_bytes(kit.emit(*prefer(kit, 1)))
-    return made
 
 
 def _lines(guest: Guest, handler: str, told: dict[str, str]) -> list[str]:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from guests import Guest, guest_in
 from live_jobs import live, sanitized
-from test_live_selector import prefer
 
 from compiled import NATIVE, program, shared
 
@@ -46,17 +45,16 @@ class Programs:
         self.paths = {source: program(self.kit.bench.mpicc, source) for source in sources}
         if SOURCES[-1] in sources:
             self.paths["PLUG_IN"] = str(shared(SOURCES[-1], compiler=self.kit.bench.mpicc))
-        rules = Path(guest.variables["COLLTUNE_SELECT"])
-        rules.write_bytes(self.kit.emit(*prefer(self.kit, 1)))
+        rules = guest.variables["COLLTUNE_SELECT"]
         none = directory / "none.rules"
         none.write_bytes(self.kit.emit())
         self._variables = {
             **guest.variables,
             "COLLTUNE_MEASURE_SHARE": "50",
-            "COLLTUNE_CANDIDATES": str(rules),
+            "COLLTUNE_CANDIDATES": rules,
             "COLLTUNE_EXPLORE_RISK": "100000",
             "COLLTUNE_COUNT": str(directory / "count"),
-            "COLLTUNE_COUNT_RULES": str(rules),
+            "COLLTUNE_COUNT_RULES": rules,
         }
         self._none = str(none)
         self.runs: dict[tuple[str, ...], tuple[int, list[str], list[str]]] = {}
@@ -83,7 +81,9 @@ class Programs:
 @pytest.fixture(scope="module", params=["mpi", "openmpi"])
 def programs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Programs:
     directory = tmp_path_factory.mktemp("programs")
-    return Programs(guest_in(request.getfixturevalue(request.param), directory, "guest_worlds.c"), directory)
+    return Programs(
+        guest_in(request.getfixturevalue(request.param), directory, "guest_worlds.c", every=True), directory
+    )
 
 
 @pytest.mark.parametrize("source", SOURCES)

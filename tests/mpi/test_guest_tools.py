@@ -1,26 +1,15 @@
 """Another tool that counts MPI calls: it sees what it sees without the library, wherever it stands."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from guests import Guest, guest_in
-from live_jobs import live
-from test_live_selector import prefer
+from guests import Guest, guest_fixtures
 
 from compiled import program, shared
 
+guest = guest_fixtures("tool_calls.c", every=True)[0]
 _RANKS = 3
 _MODES = {"live": ("select",), "measure": ("measure", "select"), "profile": ("profile",)}
-
-
-@pytest.fixture(scope="module", params=["mpi", "openmpi"])
-def guest(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Guest:
-    installation, directory = request.getfixturevalue(request.param), tmp_path_factory.mktemp("tools")
-    made = guest_in(installation, directory, "tool_calls.c")
-    kit = live(installation, directory)
-    Path(made.variables["COLLTUNE_SELECT"]).write_bytes(kit.emit(*prefer(kit, 1)))
-    return made
 
 
 def _counts(guest: Guest, told: dict[str, str]) -> str:
