@@ -3,14 +3,11 @@
 import copy
 import os
 import shutil
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from guests import guest_in
-from jobs import C_FLAGS
-from live_jobs import NATIVE
 from test_guest_programs import MODES, SOURCES, Programs
 from test_intelmpi_real import MPIEXEC as INTEL
 
@@ -18,6 +15,7 @@ from colltune.core.errors import InputError
 from colltune.mpi.detect import find_mpi
 from colltune.mpi.installation import Installation
 from colltune.profile.parts import part_files
+from compiled import NATIVE, compiled, program
 
 _REFUSED = "was compiled for another MPI"
 ABI_PYTHON = Path(__file__).parents[2] / ".venv-abi" / "bin" / "python"
@@ -35,10 +33,7 @@ def fortran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         pytest.skip(str(error))
     directory = tmp_path_factory.mktemp("fortran")
     made = Programs(guest_in(installation, directory, "guest_worlds.c", every=True), directory, ())
-    made.paths["FORTRAN"] = str(directory / "guest_fortran")
-    source = str(NATIVE / "guest_fortran.f90")
-    command = [wrapper, "-w", "-fallow-argument-mismatch", f"-J{directory}", source, "-o", made.paths["FORTRAN"]]
-    subprocess.run(command, check=True, timeout=100)
+    made.paths["FORTRAN"] = str(compiled(wrapper, "-w", "-fallow-argument-mismatch", "guest_fortran.f90"))
     return made
 
 
@@ -69,10 +64,7 @@ def standard(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Pro
         pytest.skip("this MPI has no library of the standard ABI")
     directory = tmp_path_factory.mktemp("standard")
     made = Programs(guest_in(mpi, directory, "guest_worlds.c", every=True), directory, ())
-    for source in SOURCES:
-        made.paths[source] = str(directory / f"{Path(source).stem}_abi")
-        command = [str(wrapper), *C_FLAGS, str(NATIVE / source), "-o", made.paths[source], "-lm"]
-        subprocess.run(command, check=True, timeout=100)
+    made.paths |= {source: program(wrapper, source) for source in SOURCES}
     return made
 
 
