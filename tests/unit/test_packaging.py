@@ -94,10 +94,7 @@ def test_a_plain_install_leaves_out_what_is_large_and_seldom_used() -> None:
     extras = METADATA["optional-dependencies"]
     assert "jinja2" in plain
     assert not plain & {"scikit-learn", "vl-convert-python", "pandas", "pyarrow", "matplotlib", "optuna"}
-    assert [one.partition(">")[0] for one in extras["report"] + extras["prior"]] == [
-        "vl-convert-python",
-        "scikit-learn",
-    ]
+    assert [one.partition(">")[0] for one in extras["report"]] == ["vl-convert-python"]
 
 
 def test_the_demo_installs_what_a_plain_install_needs_as_the_tests_do_and_no_test_tools() -> None:
