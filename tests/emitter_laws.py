@@ -20,7 +20,7 @@ SEEDS = [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in ran
 def choices_in_file(catalogue: Catalogue, name: str) -> list[Choice]:
     """Those that a file of the library can say."""
     found = catalogue.choices(name)
-    return [c for c in found if c == DEFAULT or catalogue.algorithm(name, c).written_by_file(c)]
+    return [c for c in found if c == DEFAULT or catalogue.algorithm(name, c).in_file]
 
 
 def random_rules(seed: int, collective: str, basis: SizeBasis, choices: Sequence[Choice]) -> RuleSet:

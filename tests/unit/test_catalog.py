@@ -144,37 +144,6 @@ def test_circulant_graphs_come_with_the_version_after_5_0() -> None:
     assert newer.collective("reduce").algorithm("circ_graph").needs == {Need.COMMUTATIVE}
 
 
-def test_a_setting_beside_is_named_where_it_departs_from_the_default() -> None:
-    catalogue = load("mpich", "5.0.2")
-    chunked = parse_choice("tree(chunk_size=8192,k=2)")
-    where = [Scenario("allreduce", 4, 1, size) for size in (8192, 65536)]
-    small, large = (catalogue.legal(one, beside=True) for one in where)
-    assert {parse_choice("tree(k=2)"), DEFAULT} <= set(small)
-    assert chunked not in catalogue.legal(where[1])
-    assert chunked not in catalogue.choices("allreduce")
-    assert chunked not in small
-    assert chunked in large
-    name = "MPIR_CVAR_ALLREDUCE_TREE_PIPELINE_CHUNK_SIZE"
-    assert dict(catalogue.settings("allreduce", chunked))[name] == "8192"
-    assert dict(catalogue.settings("allreduce", parse_choice("tree(k=2)")))[name] == "0"
-    assert dict(catalogue.selection_parameters("allreduce", chunked))["chunk_size"] == "8192"
-
-
-def test_what_no_file_can_write_is_offered_only_beside() -> None:
-    catalogue = load("mpich", "5.0.2")
-    where = Scenario("alltoall", 4, 1, 4096)
-    throttled = parse_choice("scattered(throttle=2)")
-    assert throttled not in catalogue.legal(where)
-    assert throttled in catalogue.legal(where, beside=True)
-    # All three other ranks at once are no throttle.
-    assert parse_choice("scattered(throttle=4)") not in catalogue.legal(where, beside=True)
-    variable = "MPIR_CVAR_ALLTOALL_THROTTLE"
-    assert dict(catalogue.settings("alltoall", throttled))[variable] == "2"
-    assert variable not in dict(catalogue.settings("alltoall", Choice("scattered")))
-    assert catalogue.selection_parameters("alltoall", Choice("scattered")) == ()
-    assert not catalogue.algorithm("alltoall", throttled).written_by_file(throttled)
-
-
 @pytest.mark.parametrize(
     ("ranks", "expected"), [(2, {2}), (3, {2, 3}), (4, {2, 3, 4}), (6, {2, 3, 4, 8}), (64, {2, 3, 4, 8})]
 )

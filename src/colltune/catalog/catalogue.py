@@ -1,7 +1,7 @@
 """The choices that one version of a library offers, and which of them fit a call."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from math import prod
@@ -54,27 +54,23 @@ class Catalogue:
         if not algorithm.candidate:
             raise InputError(f"{collective} {choice} cannot be chosen: {algorithm.why_not}", "Choose another one")
         expected = sorted(parameter.name for parameter in algorithm.tuned)
-        beside = {parameter.name for parameter in algorithm.settings}
-        if [name for name, _ in choice.parameters if name not in beside] != expected:
+        if [name for name, _ in choice.parameters] != expected:
             raise InputError(f"{collective} {choice} does not set exactly the parameters {expected}", "Set these")
         return algorithm
 
     def choices(self, collective: str) -> tuple[Choice, ...]:
-        """Every candidate that sets nothing beside its algorithm, the default first."""
+        """Every candidate, the default first."""
         return _choices(self, collective)
 
-    def legal(self, scenario: Scenario, thread_level: str = "single", *, beside: bool = False) -> tuple[Choice, ...]:
+    def legal(self, scenario: Scenario, thread_level: str = "single") -> tuple[Choice, ...]:
         """The candidates worth measuring in ``scenario``, the default first.
-
-        ``beside``: with those that also set something beside their algorithm (``Parameter.more``).
 
         Left out is what the library would refuse or replace there, and what repeats another candidate, such as
         a radix beyond the number of ranks. ``thread_level`` is the application's ("single" to "multiple").
         """
         legal = [DEFAULT]
         for algorithm, below in self._worth_measuring(scenario, thread_level):
-            found = list(_with_values(algorithm, [_useful(p, below) for p in algorithm.tuned]))
-            legal += [*found, *_with_settings(algorithm, found, below)] if beside else found
+            legal += _with_values(algorithm, [_useful(p, below) for p in algorithm.tuned])
         return tuple(legal)
 
     def count_legal(self, scenario: Scenario, thread_level: str = "single") -> int:
@@ -202,19 +198,9 @@ def _with_values(algorithm: Algorithm, values: list[tuple[Value, ...]]) -> Itera
         yield Choice(algorithm.key, tuple(zip(names, combination, strict=True)))
 
 
-def _with_settings(algorithm: Algorithm, choices: list[Choice], scenario: Scenario) -> Iterator[Choice]:
-    """Each of ``choices`` with one setting beside that makes a difference in ``scenario``."""
-    for parameter in algorithm.settings:
-        values = _useful(replace(parameter, values=parameter.more), scenario)
-        for choice, value in product(choices, values):
-            yield Choice(choice.algorithm, tuple(sorted((*choice.parameters, (parameter.name, value)))))
-
-
 def _useful(parameter: Parameter, scenario: Scenario) -> tuple[Value, ...]:
     """The values of ``parameter`` that differ from each other in ``scenario``."""
     values = [value for value in parameter.values if isinstance(value, int)]
-    if parameter.limit == "under way":
-        return tuple(value for value in values if value < scenario.ranks - 1)
     if parameter.limit == "size":
         return tuple(value for value in values if value < scenario.size_bytes)
     if parameter.limit is None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from colltune.core.choice import Choice, Value
+from colltune.core.choice import Value
 from colltune.core.errors import InputError
 from colltune.core.scenario import SizeBasis
 
@@ -40,9 +40,7 @@ class Parameter:
     ``values``: what to try, empty where only ``default`` is used. ``cvar``: full name of its control variable,
     None where it exists in the selection file alone. ``limit``: "ranks", "ranks-1", "size" or None; of the
     values at and beyond the limit only the first is different from the others ("ranks", "ranks-1") or none is
-    of use ("size"). ``more``: values that a choice names only where it departs from ``default``, one such parameter
-    at a time: a setting beside the algorithm, such as how many messages are under way at once. ``in_file``: False where
-    no file of the library can write it.
+    of use ("size"). ``in_file``: False where no file of the library can write it.
     """
 
     name: str
@@ -51,7 +49,6 @@ class Parameter:
     cvar: str | None = None
     limit: str | None = None
     init_only: bool = False
-    more: tuple[Value, ...] = ()
     in_file: bool = True
 
 
@@ -92,15 +89,9 @@ class Algorithm:
         return tuple(parameter for parameter in self.parameters if parameter.values)
 
     @property
-    def settings(self) -> tuple[Parameter, ...]:
-        """Those that a choice may set beside."""
-        return tuple(parameter for parameter in self.parameters if parameter.more)
-
-    def written_by_file(self, choice: Choice) -> bool:
-        """Whether a file can say all that ``choice``, one of this algorithm, sets."""
-        return self.kind is not Kind.MOCK_UP and not any(
-            not one.in_file and one.name in dict(choice.parameters) for one in self.settings
-        )
+    def in_file(self) -> bool:
+        """Whether a file can say it."""
+        return self.kind is not Kind.MOCK_UP
 
 
 NO_DEVICE = Algorithm("none", Kind.COMPOSITION, "", candidate=False, why_not="the device has no part in it")

@@ -151,6 +151,5 @@ def _parameter(row: dict[str, Any], prefix: str) -> Parameter:
         cvar=None if row.get("selection_only") else prefix + row["cvar"],
         limit=row.get("limit"),
         init_only=row.get("init_only", False),
-        more=tuple(row.get("more", ())),
         in_file=row.get("in_file", True),
     )

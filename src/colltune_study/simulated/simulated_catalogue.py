@@ -25,8 +25,8 @@ class SimulatedCatalogue(Catalogue):
     wide_ranks: dict[tuple[str, str], int] = field(default_factory=dict)
     defaults: dict[str, tuple[dict[str, Any], ...]] = field(default_factory=dict)
 
-    def legal(self, scenario: Scenario, thread_level: str = "single", *, beside: bool = False) -> tuple[Choice, ...]:
-        found = super().legal(scenario, thread_level, beside=beside)
+    def legal(self, scenario: Scenario, thread_level: str = "single") -> tuple[Choice, ...]:
+        found = super().legal(scenario, thread_level)
         name = scenario.collective
         return tuple(
             choice

@@ -171,7 +171,7 @@ def written_by_file(catalogue: Catalogue, rule_set: RuleSet) -> RuleSet:
     """``rule_set`` with the default where a choice sets what no file can say."""
 
     def said(_region: Region, choice: Choice) -> Choice:
-        whole = choice == DEFAULT or catalogue.algorithm(rule_set.collective, choice).written_by_file(choice)
+        whole = choice == DEFAULT or catalogue.algorithm(rule_set.collective, choice).in_file
         return choice if whole else DEFAULT
 
     return DecisionTable.of(rule_set).replaced(said).rule_set()

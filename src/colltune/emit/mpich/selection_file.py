@@ -230,7 +230,7 @@ class MpichEmitter:
         if choice == DEFAULT:
             return default
         algorithm = self._catalogue.algorithm(collective, choice)
-        if not algorithm.written_by_file(choice):
+        if not algorithm.in_file:
             raise InputError(f"{collective} {choice} cannot be written to a file", "Use the live selector")
         if algorithm.kind is Kind.COMPOSITION:
             leaf = Subtrees(default.general, {f"composition={algorithm.selection_name}": {}})
