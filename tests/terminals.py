@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[1]
 TUNINGS = ROOT / "tests" / "recorded" / "tunings"
 MEASURED, ENDED, PREDICTED = (str(TUNINGS / name) for name in ("measured", "ended", "predicted"))
 TABLE = ROOT / "tests" / "recorded" / "pico_lumi_allreduce.csv.gz"
+_QUICKLY = ("--plots", "none", "--strategies", "ours")
 # Commands that look at files alone. WIDE stands for a tuning of the largest jobs, sizes and times.
 OF_FILES: dict[str, list[str]] = {
     "report": ["report", MEASURED, "--text"],
@@ -40,19 +41,7 @@ OF_FILES: dict[str, list[str]] = {
     "doctor": ["doctor"],
     "help": ["tune", "--help"],
     "an error": ["explain", MEASURED, "scan", "--size", "64KiB"],
-    "evaluate": [
-        "study",
-        "evaluate",
-        str(TABLE),
-        "--seeds",
-        "1",
-        "--budget",
-        "20s",
-        "--plots",
-        "none",
-        "--strategies",
-        "ours,random",
-    ],
+    "evaluate": ["study", "evaluate", str(TABLE), "--seeds", "1", "--budget", "20s", *_QUICKLY],
 }
 # These tell what they measured themselves, which is never the same twice.
 TIMED = {"doctor", "evaluate", "features"}

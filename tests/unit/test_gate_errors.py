@@ -8,11 +8,12 @@ import pytest
 BENCH = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "bench_gate.py"))
 
 
-SLOW = [pytest.param(noise, marks=pytest.mark.slow) for noise in ("NOISE", "LAUNCHES")]
+def slow(*names: str) -> list[object]:
+    return [pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
-@pytest.mark.parametrize("noise", ["MODES", *SLOW])
-@pytest.mark.parametrize("row", ["equal", "threshold"])
+@pytest.mark.parametrize("noise", ["MODES", *slow("NOISE", "LAUNCHES")])
+@pytest.mark.parametrize("row", ["threshold", *slow("equal")])
 def test_of_regions_without_a_gain_none_is_kept(row: str, noise: str) -> None:
     counts = BENCH["judge_file"](BENCH["ROWS"][row], BENCH[noise], seed=1)
     assert (counts["null"], counts["wrong"], counts["harmed"]) == (BENCH["REGIONS"], 0, 0)
