@@ -4,7 +4,7 @@
 and place the first of 256 waiting points; then, as a measurement ends, choose what follows it. ``repack_10k_s`` is
 the last of these alone, which is what a running campaign pays for each point. Median of five.
 
-``machine_s_1024``, ``slowdown_1024``: see scale_1024.py.
+``machine_s_1024``, ``slowdown_1024``: see scale_1024.py. ``decide_s_JOB``: see scale_decide.py.
 
 Merges its figures into bench/scale.json and prints that.
 """
@@ -26,6 +26,7 @@ from colltune.schedule.contract import Task
 from colltune.schedule.filling import FillingPacker
 from colltune.schedule.topology_files import of_paths, parse_slurm_conf
 from scale_1024 import scale_1024
+from scale_decide import scale_decide
 
 HOSTS, PER_LEAF, LEAVES_PER_SPINE, WAITING = 10_000, 16, 25, 256
 
@@ -71,6 +72,7 @@ def main() -> None:
     figures = {
         "pack_10k_s": round(median(whole for whole, _ in measured), 4),
         "repack_10k_s": round(median(again for _, again in measured), 4),
+        **scale_decide(),
         **scale_1024(),
     }
     path = Path("bench/scale.json")

@@ -1,5 +1,9 @@
 """Choices as text, and back."""
 
+import pickle
+import subprocess
+import sys
+
 import pytest
 
 from colltune.core.choice import DEFAULT, Choice, format_choice, format_choices, parse_choice
@@ -28,3 +32,12 @@ def test_a_parameter_that_a_file_names_twice_has_a_place_in_the_order() -> None:
     assert twice.parameters == (("k", 4), ("k", "b"))
     mixed = [parse_choice("ring(k=b)"), twice, parse_choice("ring(k=4)"), Choice("ring"), DEFAULT]
     assert sorted(mixed) == [DEFAULT, Choice("ring"), parse_choice("ring(k=4)"), twice, parse_choice("ring(k=b)")]
+
+
+def test_another_process_finds_what_was_kept_by_a_choice() -> None:
+    kept = {Choice("ring", (("k", 2),)): 1}
+    command = "import pickle, sys; from colltune.core.choice import Choice; "
+    command += "print(pickle.load(sys.stdin.buffer)[Choice('ring', (('k', 2),))])"
+    assert (
+        subprocess.run([sys.executable, "-c", command], input=pickle.dumps(kept), capture_output=True).stdout == b"1\n"
+    )

@@ -1,7 +1,7 @@
 """The choices that one version of a library offers, and which of them fit a call."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
 from math import prod
@@ -28,6 +28,7 @@ class Catalogue:
     prefix: str
     entries: dict[str, CollectiveEntry]
     tree_type_numbers: dict[str, int]
+    _legal: dict[tuple[object, ...], tuple[Choice, ...]] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def release(self) -> tuple[int, int]:
@@ -68,10 +69,14 @@ class Catalogue:
         Left out is what the library would refuse or replace there, and what repeats another candidate, such as
         a radix beyond the number of ranks. ``thread_level`` is the application's ("single" to "multiple").
         """
-        legal = [DEFAULT]
-        for algorithm, below in self._worth_measuring(scenario, thread_level):
-            legal += _with_values(algorithm, [_useful(p, below) for p in algorithm.tuned])
-        return tuple(legal)
+        # The size decides by its class alone, and a grid has many sizes of one.
+        key = scenario.collective, scenario.nodes, scenario.ppn, self.size_class(scenario), thread_level
+        if key not in self._legal:
+            found = [DEFAULT]
+            for algorithm, below in self._worth_measuring(scenario, thread_level):
+                found += _with_values(algorithm, tuple(_useful(p, below) for p in algorithm.tuned))
+            self._legal[key] = tuple(found)
+        return self._legal[key]
 
     def count_legal(self, scenario: Scenario, thread_level: str = "single") -> int:
         """How many candidates ``legal`` has, in a fraction of its time."""
@@ -158,7 +163,7 @@ def _choices(catalogue: Catalogue, collective: str) -> tuple[Choice, ...]:
     choices = [DEFAULT]
     for algorithm in catalogue.collective(collective).algorithms:
         if algorithm.candidate:
-            choices += _with_values(algorithm, [parameter.values for parameter in algorithm.tuned])
+            choices += _with_values(algorithm, tuple(parameter.values for parameter in algorithm.tuned))
     return tuple(choices)
 
 
@@ -192,10 +197,14 @@ def _below(algorithm: Algorithm, scenario: Scenario, thread_level: str) -> Scena
     return leaders if all(needs_hold(algorithm.leaders.needs, one) for one in (leaders, *inside)) else None
 
 
-def _with_values(algorithm: Algorithm, values: list[tuple[Value, ...]]) -> Iterator[Choice]:
-    names = [parameter.name for parameter in algorithm.tuned]
-    for combination in product(*values):
-        yield Choice(algorithm.key, tuple(zip(names, combination, strict=True)))
+def _with_values(algorithm: Algorithm, values: tuple[tuple[Value, ...], ...]) -> tuple[Choice, ...]:
+    return _combined(algorithm.key, tuple(parameter.name for parameter in algorithm.tuned), values)
+
+
+@cache
+def _combined(algorithm: str, names: tuple[str, ...], values: tuple[tuple[Value, ...], ...]) -> tuple[Choice, ...]:
+    """Kept, for they are few, and asked in every scenario."""
+    return tuple(Choice(algorithm, tuple(zip(names, some, strict=True))) for some in product(*values))
 
 
 def _useful(parameter: Parameter, scenario: Scenario) -> tuple[Value, ...]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from colltune.core.errors import InputError
 
@@ -15,9 +15,19 @@ class Choice:
 
     algorithm: str
     parameters: tuple[tuple[str, Value], ...] = ()
+    # Kept, for a campaign asks for it millions of times.
+    _hash: int = field(default=0, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", tuple(sorted(self.parameters, key=_order)))
+        object.__setattr__(self, "_hash", hash((self.algorithm, self.parameters)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[type["Choice"], tuple[str, tuple[tuple[str, Value], ...]]]:
+        """Another process has other hashes."""
+        return Choice, (self.algorithm, self.parameters)
 
     def __lt__(self, other: "Choice") -> bool:
         if self.algorithm != other.algorithm:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from statistics import fmean, median
 
 import numpy as np
+from numpy.typing import NDArray
 
 from colltune.catalog import Catalogue
 from colltune.core.choice import DEFAULT, Choice
@@ -30,6 +31,8 @@ _EVERY_COUNT = 16
 Baseline = Callable[[Scenario], Choice]
 # What a choice decides in common with other scenarios (see Backend.shared).
 Shared = Callable[[Scenario, Choice], Mapping[Hashable, Choice]]
+# By what is shared, and by what is needed of it: rows and columns of the choices that need it.
+_Sharing = dict[Hashable, dict[Choice, tuple[NDArray[np.int_], NDArray[np.int_]]]]
 
 
 @dataclass(frozen=True)
@@ -156,11 +159,10 @@ class _Gains:
     def decided(self, price: Callable[[float, float], float]) -> Decided:
         """``price``: what a claim has to gain, by the time of its calls by default and by its gain."""
         segments = self._segments(price)
-        settled: dict[Hashable, Choice] = {}
-        choices = segments.decide()
+        choices, sharing = segments.decide(), None
         while more := _settled(choices, self._shared, self._gain):
-            settled |= more
-            segments = replace(segments, worth=self._agreeing(segments.worth, settled))
+            sharing = sharing or self._sharing(segments)
+            segments = replace(segments, worth=_agreeing(segments.worth, more, sharing))
             choices = segments.decide()
         gains = {scenario: self._gain(scenario, choice) for scenario, choice in choices.items()}
         default_s = {scenario: math.exp(self._default(scenario)) for scenario in choices}
@@ -184,7 +186,9 @@ class _Gains:
         for row, column in self._measured_slower():
             worth[row, column] = -np.inf
         medians = {size: median(some) for size, some in prices.items()}
-        return Segments(self._scenarios, self._choices, worth, medians, luck)
+        # What gains nowhere is made nowhere.
+        gains = np.flatnonzero((worth > 0.0).any(axis=0)).tolist()
+        return Segments(self._scenarios, [self._choices[column] for column in gains], worth[:, gains], medians, luck)
 
     def _measured_slower(self) -> Iterator[tuple[int, int]]:
         """Row and column of what was slower than the default by more than noise, in any state of the heap."""
@@ -195,14 +199,16 @@ class _Gains:
             if known and any(times[scenario, choice] > math.exp(_NOISE) * times[default] for times in self._states):
                 yield rows[scenario], self._columns[choice]
 
-    def _agreeing(self, worth: Floats, settled: Mapping[Hashable, Choice]) -> Floats:
-        """``worth`` of the choices that agree with what is settled."""
-        left = worth.copy()
-        for row, column in np.argwhere(np.isfinite(worth)).tolist():
-            shared = self._shared(self._scenarios[row], self._choices[column])
-            if any(settled.get(key, value) != value for key, value in shared.items()):
-                left[row, column] = np.nan
-        return left
+    def _sharing(self, segments: Segments) -> _Sharing:
+        rows, columns = np.nonzero(np.isfinite(segments.worth))
+        needs: dict[Hashable, dict[Choice, list[int]]] = {}
+        for place, (row, column) in enumerate(zip(rows.tolist(), columns.tolist(), strict=True)):
+            for key, value in self._shared(segments.scenarios[row], segments.choices[column]).items():
+                needs.setdefault(key, {}).setdefault(value, []).append(place)
+        return {
+            key: {value: (rows[places], columns[places]) for value, places in of_key.items()}
+            for key, of_key in needs.items()
+        }
 
     def _default(self, scenario: Scenario) -> float:
         """Logarithm of what a call takes; infinite where that is not known."""
@@ -241,6 +247,16 @@ def _between(decided: Mapping[Scenario, Choice]) -> dict[Scenario, tuple[Scenari
                 if (other := replace(one, nodes=high)) in decided:
                     found[replace(one, nodes=nodes)] = (one, other)
     return found
+
+
+def _agreeing(worth: Floats, settled: Mapping[Hashable, Choice], sharing: _Sharing) -> Floats:
+    """``worth`` of the choices that agree with what is settled."""
+    left = worth.copy()
+    for key, value in settled.items():
+        for other, places in sharing[key].items():
+            if other != value:
+                left[places] = np.nan
+    return left
 
 
 def _settled(

@@ -45,7 +45,8 @@ class Segments:
         made = np.isfinite(self.worth)
         for n0, n1, p0, p1 in self._boxes():
             boxes = np.array([[n0, n1, p0, p1]])
-            path = self._path(self._gains(boxes)[:, 0], float(self._luck(boxes)[0]))
+            gains = np.array([_over(table, boxes)[0] for table in self._sums])
+            path = self._path(gains, float(self._luck(boxes)[0]))
             for size, column in zip(self._sizes, path, strict=True):
                 for nodes in self._nodes[n0 : n1 + 1] if column >= 0 else ():
                     for ppn in self._ppns[p0 : p1 + 1]:
@@ -72,31 +73,26 @@ class Segments:
 
     @cached_property
     def _sums(self) -> Floats:
-        """(nodes + 1, ppns + 1, sizes, choices): what each choice is worth on all shapes before these."""
+        """(sizes, nodes + 1, ppns + 1, choices): what each choice is worth on all shapes before these."""
         lists = (self._nodes, self._ppns, self._sizes)
         nodes, ppns, sizes = ({value: place for place, value in enumerate(some)} for some in lists)
-        table = np.zeros((len(nodes) + 1, len(ppns) + 1, len(sizes), len(self.choices)))
-        places = np.array([(nodes[s.nodes] + 1, ppns[s.ppn] + 1, sizes[s.size_bytes]) for s in self.scenarios]).T
-        breaks = -self._prices[places[2]][:, None]
+        table = np.zeros((len(sizes), len(nodes) + 1, len(ppns) + 1, len(self.choices)))
+        places = np.array([(sizes[s.size_bytes], nodes[s.nodes] + 1, ppns[s.ppn] + 1) for s in self.scenarios]).T
+        breaks = -self._prices[places[0]][:, None]
         table[tuple(places)] = np.where(np.isneginf(self.worth), breaks, np.nan_to_num(self.worth, nan=0.0))
-        return np.asarray(table.cumsum(axis=0).cumsum(axis=1))
-
-    def _gains(self, boxes: NDArray[np.int_]) -> Floats:
-        """(sizes, boxes, choices)"""
-        n0, n1, p0, p1 = boxes.T
-        sums = self._sums
-        found = sums[n1 + 1, p1 + 1] - sums[n0, p1 + 1] - sums[n1 + 1, p0] + sums[n0, p0]
-        return np.asarray(found.transpose(1, 0, 2))
+        return np.asarray(table.cumsum(axis=1).cumsum(axis=2), dtype=np.float32)
 
     def _luck(self, boxes: NDArray[np.int_]) -> Floats:
-        """(boxes,)"""
+        """(boxes,): what the choice of each seems to gain by luck."""
+        return np.asarray(np.sqrt(np.maximum(_over(self._lucks, boxes), 0.0)))
+
+    @cached_property
+    def _lucks(self) -> Floats:
+        """(nodes + 1, ppns + 1): the squares of what luck seems to gain on all shapes before these."""
         squares = np.zeros((len(self._nodes) + 1, len(self._ppns) + 1))
         for (nodes, ppn), luck in self.luck.items():
             squares[self._nodes.index(nodes) + 1, self._ppns.index(ppn) + 1] = luck**2
-        sums = squares.cumsum(axis=0).cumsum(axis=1)
-        n0, n1, p0, p1 = boxes.T
-        found = sums[n1 + 1, p1 + 1] - sums[n0, p1 + 1] - sums[n1 + 1, p0] + sums[n0, p0]
-        return np.asarray(np.sqrt(np.maximum(found, 0.0)))
+        return np.asarray(squares.cumsum(axis=0).cumsum(axis=1))
 
     def _boxes(self) -> Iterator[_Box]:
         """Those of the best division of all shapes."""
@@ -109,7 +105,7 @@ class Segments:
         boxes = np.array([(*nodes, *ppns) for nodes in places[0] for ppns in places[1]])
         boxes = boxes[np.argsort((boxes[:, 1] - boxes[:, 0] + 1) * (boxes[:, 3] - boxes[:, 2] + 1), kind="stable")]
         value = np.zeros((len(self._nodes),) * 2 + (len(self._ppns),) * 2)
-        value[tuple(boxes.T)] = self._values(self._gains(boxes), self._luck(boxes))
+        value[tuple(boxes.T)] = self._values(boxes)
         cuts: dict[_Box, tuple[_Box, _Box]] = {}
         for n0, n1, p0, p1 in boxes.tolist():
             by_nodes = value[n0, n0:n1, p0, p1] + value[n0 + 1 : n1 + 1, n1, p0, p1]
@@ -131,13 +127,16 @@ class Segments:
             else:
                 yield box
 
-    def _values(self, gains: Floats, luck: Floats) -> Floats:
+    def _values(self, boxes: NDArray[np.int_]) -> Floats:
         """(boxes,): what the best path through the sizes of each is worth."""
-        quiet, value = np.zeros(gains.shape[1]), np.full(gains.shape[1:], -np.inf)
-        for gain, price in zip(gains, self._prices, strict=True):
+        luck = self._luck(boxes)
+        quiet, value = np.zeros(len(boxes)), np.full((len(boxes), len(self.choices)), -np.inf, dtype=np.float32)
+        for table, price in zip(self._sums, self._prices, strict=True):
             top = value.max(axis=1)
             start = np.maximum(quiet - _OF_DEFAULT * luck, top - luck) - price
-            quiet, value = np.maximum(quiet, top), np.maximum(value, start[:, None]) + gain
+            np.maximum(quiet, top, out=quiet)
+            np.maximum(value, start[:, None].astype(np.float32), out=value)
+            value += _over(table, boxes)
         return np.asarray(np.maximum(quiet, value.max(axis=1)))
 
     def _path(self, gains: Floats, luck: float) -> list[int]:
@@ -157,3 +156,13 @@ class Segments:
             path.append(state)
             state = before_quiet if state < 0 else after if begins[state] else state
         return path[::-1]
+
+
+def _over(sums: Floats, boxes: NDArray[np.int_]) -> Floats:
+    """(boxes, ...): the sum over each box, of a table that holds the sums of all before."""
+    n0, n1, p0, p1 = boxes.T
+    found: Floats = sums[n1 + 1, p1 + 1]
+    found -= sums[n0, p1 + 1]
+    found -= sums[n1 + 1, p0]
+    found += sums[n0, p0]
+    return found
