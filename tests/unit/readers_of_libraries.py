@@ -13,7 +13,7 @@ from mpich_trees import default_trees
 from mutation import of_array, of_bytes, of_json, of_lines
 from reading import GOLDEN, RECORDED, ROOT, TUNINGS, file_reader, files, folder, reader, text_of, text_reader, texts
 
-from colltune.alltoallv.lookup_table import load_table, require_made_here
+from colltune.alltoallv.lookup_table import load_table
 from colltune.alltoallv.matrices import load_matrix
 from colltune.bench.backends.openmpi import find_obstacles
 from colltune.catalog import load
@@ -172,7 +172,7 @@ _MADE = '# made: {"mpi": "mpich", "mpi_version": "5.0.2", "mpi_build": "1f", "ma
 _HERE = Environment("mpich", "5.0.2", "1f", "m", 1, 2, "single")
 file_reader("alltoallv_table", "alltoallv.lookup_table emit.rule_text", of_lines, texts(TABLE), load_table)
 file_reader("alltoallv_origin", "alltoallv.lookup_table", of_lines, texts(TABLE.replace("\n", f"\n{_MADE}", 1)),
-            lambda path: require_made_here(path, _HERE))  # fmt: skip
+            lambda path: load_table(path, _HERE))  # fmt: skip
 
 
 def _npy() -> list[bytes]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from colltune.alltoallv.lookup_table import TABLE, load_table, require_made_here
+from colltune.alltoallv.lookup_table import TABLE, load_table
 from colltune.core.sample import Environment
 from colltune.machine.compile import build_library, cache_directory
 from colltune.machine.preload import preload_variables
@@ -23,7 +23,6 @@ def with_alltoallv(
     MPI or machine.
     """
     table = table / TABLE if table.is_dir() else table
-    load_table(table)
     installation = mpi_at_hand(command, environment)
     here = Environment(
         mpi=str(installation.library),
@@ -34,7 +33,7 @@ def with_alltoallv(
         ppn=0,
         thread_level="",
     )
-    require_made_here(table, here.with_fabric(fabric_here(environment)))
+    load_table(table, here.with_fabric(fabric_here(environment)))
     library = build_library(installation.mpicc, cache_directory(environment))
     variables = {**preload_variables(library, environment), _VARIABLE: str(table.resolve())}
     told = forwarded(command[0], installation.library, variables)

@@ -122,10 +122,10 @@ def _entry_lines(entry: TableEntry, numbers: dict[Setting, int]) -> Iterator[str
     yield f"rule {shape} - -"
 
 
-def require_made_here(path: Path, here: Environment) -> None:
+def _require_made_here(path: Path, text: str, here: Environment) -> None:
     """Raises InputError where the table says that it is of another MPI or machine; one made by hand may say nothing."""
     try:
-        lines = read_text(path, link=True).splitlines()
+        lines = text.splitlines()
         made = json.loads(next((line for line in lines if line.startswith(_MADE)), "{}").removeprefix(_MADE))
         if not isinstance(made, dict):
             raise TypeError("an object is expected")
@@ -134,20 +134,22 @@ def require_made_here(path: Path, here: Environment) -> None:
             for name, word in BOUND_TO.items()
             if name in made and made[name] != getattr(here, name)
         ]
-    except (OSError, ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise InputError(f"{path} does not say where it was made: {error}", _MAKE) from error
     if differing:
         raise InputError(f"{path} was made elsewhere: {'; '.join(differing)}", _MAKE)
 
 
-def load_table(path: Path) -> list[TableEntry]:
-    """The entries of a table. Raises InputError with what is wrong."""
+def load_table(path: Path, here: Environment | None = None) -> list[TableEntry]:
+    """The entries of a table, which was made ``here`` if it says where. Raises InputError with what is wrong."""
     try:
         text = read_text(path, link=True)
     except OSError as error:
         raise InputError(f"cannot read the look-up table {path}: {error.strerror}", _MAKE) from error
     except UnicodeDecodeError as error:
         raise InputError(f"{described(path)}, and no look-up table", _MAKE) from error
+    if here is not None:
+        _require_made_here(path, text, here)
     try:
         return _parse(text)
     except (LookupError, TypeError, ValueError) as error:
