@@ -8,6 +8,7 @@ from test_guest_programs import MODES, Programs
 from colltune.machine.compile import COMMON, source_directory
 from compiled import compiled, program
 
+_UNUSUAL = [("JUMPS", "jump", "1"), ("JUMPS", "throw", "1"), ("THREADS",), ("SIGNALS", "handled-after")]
 _HELD = "1990"  # of the 2,048 that MPICH has
 
 
@@ -19,7 +20,8 @@ def programs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         guest_in(request.getfixturevalue(request.param), directory, "guest_worlds.c", every=True), directory
     )
     made.ranks = 3
-    made.paths["ENDS"] = program(made.kit.bench.mpicc, "guest_ends.c")
+    for name in ("ends", "threads", "signals"):
+        made.paths[name.upper()] = program(made.kit.bench.mpicc, f"guest_{name}.c")
     compiler = made.guest.bench.installation.mpicc.with_name("mpicxx")
     made.paths["JUMPS"] = str(compiled(compiler, "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "guest_jumps.cpp"))
     return made
@@ -62,9 +64,12 @@ def test_a_call_by_name_may_be_made_in_a_delete_function(programs: Programs) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("command", [("ENDS", "all"), *_UNUSUAL])
 @pytest.mark.parametrize("mode", ["all", "explore", "alltoallv"])
-def test_the_registry_is_clean_under_sanitizers(programs: Programs, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_library_is_clean_under_sanitizers(
+    programs: Programs, mode: str, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ASAN_OPTIONS", "detect_leaks=0")
-    code, lines, _ = programs.without("ENDS", "all")
+    code, lines, _ = programs.without(*command)
     told = programs.told(mode, sanitized(programs.kit).preload)
-    assert programs.outcome(told, "ENDS", "all")[:2] == (code, lines)
+    assert programs.outcome(told, *command)[:2] == (code, lines)
