@@ -26,7 +26,7 @@ def out(mpiexec: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     common = ["--out", str(out), "--mpiexec", str(mpiexec), "--budget", "150s"]
     colltune("tune", *bcast, "--ppn", "2", *common)
     assert load_tuning(out).rule_sets["bcast"].departs
-    colltune("export", str(out), "--to", "mpich")
+    (out / "export").mkdir()
     colltune("tune", "allreduce", "--min-size", "64", "--max-size", "64", "--ppn", "2", *common)
     assert not (out / "export").exists()
     assert load_tuning(out).rule_sets["bcast"].departs

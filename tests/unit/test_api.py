@@ -72,10 +72,8 @@ def test_frames_hold_every_sample_and_every_decision(tuned: colltune.Tuned) -> N
 
 def test_a_format_that_needs_another_librarys_times_is_refused(tuned: colltune.Tuned, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="measured under mpich"):
-        tuned.to("openmpi", tmp_path / "out")
+        tuned.to("intelmpi", tmp_path / "out")
     assert not (tmp_path / "out").exists()
-    (written,) = tuned.to("mpich", tmp_path / "out")
-    assert written.read_bytes() == complete_file()
 
 
 def test_two_tunings_are_compared_by_their_directories(tuned: colltune.Tuned, tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """`colltune export`: every format from a tuning of its library, and the refusals."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -49,12 +48,6 @@ def same(parsed: RuleSet, rules: RuleSet) -> bool:
     )
 
 
-def test_mpich_gets_what_was_tuned(tmp_path: Path) -> None:
-    rules = two_steps("allreduce", SizeBasis.MESSAGE, Choice("ring"))
-    saved(tmp_path, environment("mpich", "5.0.2"), rules, a=b"{}")
-    assert export(tmp_path, "mpich").files == {"a": b"{}"}
-
-
 def test_an_mpich_with_named_trees_is_not_measured(tmp_path: Path) -> None:
     """It reads the variables that choose an algorithm once: every candidate would be the default, without a word."""
     library = tmp_path / "libmpi.so"
@@ -99,11 +92,11 @@ def test_times_of_another_library_are_refused_with_the_reason(tmp_path: Path, ta
 
 
 def test_the_command_writes_beside_the_tuning_or_where_it_is_told_to(tmp_path: Path) -> None:
-    saved(tmp_path, environment("mpich", "5.0.2"), two_steps("bcast", SizeBasis.MESSAGE, Choice("binomial")), a=b"{}")
-    result = CliRunner().invoke(app, ["export", str(tmp_path), "--to", "mpich"])
-    assert (result.exit_code, result.output) == (0, f"{tmp_path}/export/mpich/a\n")
-    assert json.loads((tmp_path / "export" / "mpich" / "a").read_text()) == {}
-    result = CliRunner().invoke(app, ["export", str(tmp_path), "--to", "mpich", "--out", str(tmp_path / "other")])
-    assert (tmp_path / "other" / "a").is_file()
+    rules = two_steps("allreduce", SizeBasis.MESSAGE, Choice("ring"), Choice("rabenseifner"))
+    saved(tmp_path, environment("intelmpi", "2021.18"), rules)
+    result = CliRunner().invoke(app, ["export", str(tmp_path), "--to", "intelmpi"])
+    assert (result.exit_code, result.output) == (0, f"{tmp_path}/export/intelmpi/intelmpi.env\n")
+    CliRunner().invoke(app, ["export", str(tmp_path), "--to", "intelmpi", "--out", str(tmp_path / "other")])
+    assert (tmp_path / "other" / "intelmpi.env").is_file()
     result = CliRunner().invoke(app, ["export", str(tmp_path), "--to", "nothing"])
     assert isinstance(result.exception, InputError)

@@ -7,7 +7,6 @@ from pathlib import Path
 from colltune.catalog import load
 from colltune.core.errors import InputError, on_os_error
 from colltune.core.medians import medians_of
-from colltune.core.proven import Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.space import shapes
 from colltune.emit.intelmpi import IntelMpiEmitter
@@ -15,7 +14,7 @@ from colltune.emit.thresholds import CVARS_FILE, MODELS, fit, format_fits
 from colltune.store.earlier import measurements
 from colltune.store.tuning import Tuning, load_tuning, write_files
 
-FORMATS = ("openmpi", "mpich", "intelmpi", "cvars")
+FORMATS = ("intelmpi", "cvars")
 # The library whose measurements a format needs.
 _MEASURED_UNDER = {"cvars": "mpich"}
 
@@ -42,16 +41,12 @@ def export(directory: Path, target: str) -> Exported:
         raise InputError(
             f"{directory} was measured under {measured} {tuning.environment.mpi_version}, and --to {target} needs "
             f"times of {needed}: algorithms of one name are other code in another library, and so is its default",
-            f"Tune {needed} itself, or export --to {measured}",
+            f"Tune {needed} itself; what was tuned reads its own files in {directory}",
         )
     if target == "cvars":
         return _thresholds(directory, tuning)
-    files = dict(_own_files(tuning))
-    remarks = [_what_is_lost(tuning)] if tuning.environment.mpi != "mpich" else []
-    if target == "intelmpi":
-        emitter = IntelMpiEmitter(load("intelmpi", tuning.environment.mpi_version))
-        files |= emitter.emit(_expressible(tuning, emitter))
-    return Exported(files, tuple(text for text in remarks if text))
+    emitter = IntelMpiEmitter(load("intelmpi", tuning.environment.mpi_version))
+    return Exported(emitter.emit(_expressible(tuning, emitter)), ())
 
 
 def export_to(directory: Path, target: str, out: Path | None = None) -> tuple[Path, Exported]:
@@ -63,33 +58,9 @@ def export_to(directory: Path, target: str, out: Path | None = None) -> tuple[Pa
     return place, exported
 
 
-def _own_files(tuning: Tuning) -> Mapping[str, bytes]:
-    """The files that the tuning already holds for its own library."""
-    folder = tuning.environment.mpi
-    return {Path(name).name: data for name, data in tuning.files.items() if Path(name).parts[0] == folder}
-
-
 def _expressible(tuning: Tuning, emitter: IntelMpiEmitter) -> list[RuleSet]:
     looked_at = sorted({shape for job in tuning.tuned_in for shape in shapes(*job)})
     return [emitter.expressible(rules, looked_at) for rules in (tuning.by_shape or tuning.rule_sets).values()]
-
-
-def _what_is_lost(tuning: Tuning) -> str:
-    """Proven decisions that the library's own file does not make."""
-    if tuning.environment.mpi not in ("mpich", "openmpi"):
-        return ""
-    lost = _lost(tuning, tuning.rule_sets)
-    return f"{lost}: `colltune run --via live` makes them" if lost else ""
-
-
-def _lost(tuning: Tuning, rule_sets: Mapping[str, RuleSet]) -> str:
-    """How many of the proven decisions ``rule_sets`` do not make; "" for none."""
-    kept = tuning.summary.having(Verdict.KEPT)
-    lost = 0
-    for one in kept:
-        rules = rule_sets.get(one.scenario.collective)
-        lost += rules is not None and rules.evaluate(one.scenario) != one.choice
-    return f"{lost} of {len(kept)} proven decisions are not in it" if lost else ""
 
 
 def _thresholds(directory: Path, tuning: Tuning) -> Exported:
@@ -112,7 +83,7 @@ def _thresholds(directory: Path, tuning: Tuning) -> Exported:
                 f"thresholds {found.default_loss:.3f}"
             )
     if not fits:
-        raise InputError("there is nothing to write: " + "; ".join(remarks), "Export --to mpich")
+        raise InputError("there is nothing to write: " + "; ".join(remarks), "Use the files of the tuning")
     version = tuning.environment.mpi_version
     remarks.append(
         f"measured under MPICH {version}; MPICH 3 and Cray MPICH may run the same algorithms at other speeds"
