@@ -23,6 +23,8 @@ def with_alltoallv(
     MPI or machine.
     """
     table = table / TABLE if table.is_dir() else table
+    if not table.is_file():
+        load_table(table)  # which says why, whatever MPI is here
     installation = mpi_at_hand(command, environment)
     here = Environment(
         mpi=str(installation.library),
