@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CT__FIRST_SLOTS = 1 << 12, CT__GENERATIONS = 1 << 14 };
+enum { CT__FIRST_SLOTS = 1 << 12 };
 
 /* `comm` NULL: never used. A freed communicator leaves its slot with a handle that no other has, so that probing goes
  * on past it, and the slot is used again. */
@@ -36,7 +36,6 @@ static ct__table ct__first = {CT__FIRST_SLOTS, ct__first_slots};
 static _Atomic(ct__table *) ct__present = &ct__first;
 /* Under the lock: */
 static unsigned ct__used;
-static uint16_t ct__generations[CT__GENERATIONS];
 static pthread_mutex_t ct__lock = PTHREAD_MUTEX_INITIALIZER;
 static ct_comm *ct__latest; /* the entries, those made last first */
 /* Handles that MPI_Comm_idup gave, until the program uses the communicator: then the duplicate is complete on this rank. */
@@ -55,32 +54,18 @@ static unsigned ct__hash(const ct__table *table, MPI_Comm handle)
 /* Of this thread alone. */
 static const void *ct__self(void) { return &ct_depth; }
 
-static uint64_t ct__mix(uint64_t state, uint64_t value)
-{
-    state = (state ^ value) * 0xff51afd7ed558ccdULL;
-    return state ^ (state >> 32);
-}
-
-/* Nodes, ranks per node and identity, from the ranks that the members have in MPI_COMM_WORLD. */
+/* Nodes and ranks per node, from the ranks that the members have in MPI_COMM_WORLD. */
 static bool ct__place(ct_comm *comm, const int *ranks)
 {
     int *members = calloc((size_t)ct_job.nodes.count, sizeof *members);
     if (members == NULL)
         return false;
     bool all = true;
-    comm->identity = ct__mix(0x243f6a8885a308d3ULL, (uint64_t)comm->size);
     for (int i = 0; i < comm->size && all; i++) {
         all = ranks[i] != MPI_UNDEFINED && ranks[i] >= 0 && ranks[i] < ct_job.size;
-        if (all) {
+        if (all)
             members[ct_job.nodes.node_of[ranks[i]]]++;
-            comm->identity = ct__mix(comm->identity, (uint64_t)ranks[i]);
-        }
     }
-    /* Communicators of the same members, one after the other, are told apart by counting them. */
-    pthread_mutex_lock(&ct__lock);
-    uint16_t generation = ct__generations[comm->identity % CT__GENERATIONS]++;
-    pthread_mutex_unlock(&ct__lock);
-    comm->identity = ct__mix(comm->identity, generation);
     int fewest = comm->size;
     for (int i = 0; i < ct_job.nodes.count && all; i++) {
         comm->nodes += members[i] > 0;
@@ -129,7 +114,7 @@ static ct_comm *ct__look(MPI_Comm handle)
             own[i] = i;
         fine = fine && PMPI_Group_translate_ranks(group, comm->size, own, ct_job.group, world) == MPI_SUCCESS;
         if (fine && !ct__place(comm, world))
-            comm->nodes = comm->ppn = 0, comm->identity = 0;
+            comm->nodes = comm->ppn = 0;
     }
     free(own);
     free(world);

@@ -1,7 +1,6 @@
 /* The profile as a module: what happens at each call. */
 #define _GNU_SOURCE
 #include "profile_merge.h"
-#include "profile_wait.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -9,7 +8,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-enum { CT__REQUESTS = 1 << 10, CT__MANY_FAULTS = 4 };
+enum { CT__REQUESTS = 1 << 10, CT__MANY_FAULTS = 4, CT__DENSE = 128 };
 /* Persistent collectives: what a start of a request counts as. */
 static struct {
     _Atomic(MPI_Request) request;
@@ -142,6 +141,17 @@ static long ct__faults(void)
     return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_minflt : 0;
 }
 
+/* How many calls the one of this number stands for in what is sampled; 0: it is not sampled. All of a communicator's
+ * first calls are, then half of the next as many, and so on: the sample grows with the logarithm of the calls. */
+static uint32_t ct__stands_for(uint64_t sequence)
+{
+    uint32_t interval = 1;
+    for (uint64_t reach = CT__DENSE; sequence >= reach && interval < 1u << 20; reach *= 2)
+        interval *= 2;
+    uint64_t hash = (sequence ^ (sequence >> 33)) * 0xff51afd7ed558ccdULL;
+    return ((hash ^ (hash >> 33)) & (interval - 1)) != 0 ? 0 : interval;
+}
+
 /* Memory that is touched for the first time makes a single call fault: what counts are those that fault again and again. */
 static void ct__count_faults(ct_profile_record *record, uint32_t stands_for, long faults)
 {
@@ -154,7 +164,7 @@ static void ct__count_faults(ct_profile_record *record, uint32_t stands_for, lon
 static void ct__before(ct_call *call)
 {
     bool known = call->form == CT_BLOCKING && call->known != NULL;
-    call->stands_for = known ? ct_profile_sampled(call->known, call->known->sequence) : 0;
+    call->stands_for = known ? ct__stands_for(call->known->sequence) : 0;
     if (call->stands_for > 0)
         call->faults = ct__faults();
     call->started_ns = ct_now_ns();
@@ -162,10 +172,10 @@ static void ct__before(ct_call *call)
 
 static void ct__after(ct_call *call, int code)
 {
-    uint64_t elapsed_ns = ct_now_ns() - call->started_ns, sequence = 0;
+    uint64_t elapsed_ns = ct_now_ns() - call->started_ns;
     long faults = call->stands_for > 0 ? ct__faults() - call->faults : 0;
     if (call->form == CT_BLOCKING && call->known != NULL && !call->refused)
-        sequence = call->known->sequence++;
+        call->known->sequence++;
     if (code != MPI_SUCCESS)
         return;
     ct_profile_extent extent;
@@ -190,8 +200,6 @@ static void ct__after(ct_call *call, int code)
         return;
     }
     ct__count(record, extent.size_bytes, extent.own_bytes);
-    if (call->form == CT_BLOCKING)
-        ct_profile_stamp_call(call, record, sequence, elapsed_ns);
 }
 
 static bool ct__start(void)
@@ -200,9 +208,8 @@ static bool ct__start(void)
     ct_profile.multiple = ct_job.threads_multiple;
     ct_profile.records = calloc(CT_PROFILE_RECORDS, sizeof *ct_profile.records);
     ct_profile.classes = calloc(CT_PROFILE_CLASSES, sizeof *ct_profile.classes);
-    ct_profile.stamps = calloc(CT_PROFILE_STAMPS, sizeof *ct_profile.stamps);
     int have = path != NULL && strlen(path) < sizeof ct_profile.path - 32 && ct_profile.records != NULL &&
-               ct_profile.classes != NULL && ct_profile.stamps != NULL;
+               ct_profile.classes != NULL;
     int all_have = 0;
     if (PMPI_Allreduce(&have, &all_have, 1, MPI_INT, MPI_MIN, ct_job.comm) != MPI_SUCCESS || !all_have) {
         if (ct_job.rank == 0)
@@ -210,7 +217,6 @@ static bool ct__start(void)
         return false;
     }
     strcpy(ct_profile.path, path);
-    ct_profile_clocks(false);
     ct_profile.started_ns = ct_now_ns();
     return true;
 }
@@ -221,8 +227,7 @@ static void ct__die(const char *why)
 {
     static ct_profile_row rows[CT_PROFILE_RECORDS + CT_PROFILE_CLASSES];
     int count = ct_profile_rows(rows);
-    ct_profile_write(ct_job.rank, why, rows, count, ct_now_ns() - ct_profile.started_ns, atomic_load(&ct_profile.lost),
-                     atomic_load(&ct_profile.stamps_lost));
+    ct_profile_write(ct_job.rank, why, rows, count, ct_now_ns() - ct_profile.started_ns, atomic_load(&ct_profile.lost));
     ct__written = true;
 }
 
@@ -231,8 +236,6 @@ static void ct__stop(void)
     if (ct__written) /* for an end that did not come */
         ct_profile_unwrite(ct_job.rank);
     ct_profile.elapsed_ns = ct_now_ns() - ct_profile.started_ns;
-    ct_profile_clocks(true);
-    ct_profile_waiting();
     if (!ct_profile_merge()) /* each by itself, then */
         ct__die("no memory to merge");
 }

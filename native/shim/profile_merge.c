@@ -84,15 +84,12 @@ bool ct_profile_merge(void)
         free(rows);
         return false;
     }
-    uint64_t own[2] = {atomic_load(&ct_profile.lost), atomic_load(&ct_profile.stamps_lost)}, lost[2];
-    uint64_t longest[2] = {ct_profile.elapsed_ns, ct_profile.clock_error_ns}, most[2];
-    int count = ct_profile_collect(rows, sizeof *rows, ct_profile_rows(rows), CT__TAG, ct__join, &own[0]);
-    PMPI_Reduce(own, lost, 2, MPI_UINT64_T, MPI_SUM, 0, ct_job.comm);
-    PMPI_Reduce(longest, most, 2, MPI_UINT64_T, MPI_MAX, 0, ct_job.comm);
-    if (ct_job.rank == 0) {
-        ct_profile.clock_error_ns = most[1];
-        ct_profile_write(-1, "", rows, count, most[0], lost[0], lost[1]);
-    }
+    uint64_t own = atomic_load(&ct_profile.lost), lost, longest;
+    int count = ct_profile_collect(rows, sizeof *rows, ct_profile_rows(rows), CT__TAG, ct__join, &own);
+    PMPI_Reduce(&own, &lost, 1, MPI_UINT64_T, MPI_SUM, 0, ct_job.comm);
+    PMPI_Reduce(&ct_profile.elapsed_ns, &longest, 1, MPI_UINT64_T, MPI_MAX, 0, ct_job.comm);
+    if (ct_job.rank == 0)
+        ct_profile_write(-1, "", rows, count, longest, lost);
     free(rows);
     return true;
 }

@@ -10,7 +10,7 @@
 
 #include <stdatomic.h>
 
-enum { CT_PROFILE_RECORDS = 1 << 12, CT_PROFILE_CLASSES = 1 << 10, CT_PROFILE_STAMPS = 1 << 13 };
+enum { CT_PROFILE_RECORDS = 1 << 12, CT_PROFILE_CLASSES = 1 << 10 };
 
 #define CT_PROFILE_COUNTERS(X)                                                                                         \
     X(calls)         /* by this rank; of persistent ones: starts */                                                    \
@@ -30,10 +30,6 @@ enum { CT_PROFILE_RECORDS = 1 << 12, CT_PROFILE_CLASSES = 1 << 10, CT_PROFILE_ST
     X(self_bytes)    /* of blocks to oneself */                                                                        \
     X(largest_bytes) /* sum over calls of the largest block */                                                         \
     X(square_bytes)  /* double: sum of squared blocks */                                                               \
-    X(waiting_ns)    /* over the sampled calls, each counted as often as it stands for */                              \
-    X(sampled_ns)    /* time in those calls, counted alike */                                                          \
-    X(sampled)       /* calls that they stand for */                                                                   \
-    X(samples)       /* calls that were sampled */                                                                     \
     X(faults)        /* page faults in sampled calls that follow one with page faults, each as often as it stands for */ \
     X(fault_calls)   /* calls that all sampled ones stand for */
 
@@ -58,16 +54,6 @@ typedef struct {
     _Atomic bool faulted;  /* the sampled call before */
 } ct_profile_record;
 
-/* A sampled call. `arrived_ns` is on this rank's clock until the clocks are compared. */
-typedef struct {
-    uint64_t identity, sequence;
-    int64_t arrived_ns;
-    uint64_t elapsed_ns;
-    uint32_t function, size;
-    uint32_t record;
-    uint32_t stands_for; /* calls */
-} ct_profile_stamp;
-
 typedef struct {
     bool multiple;
     ct_profile_record *records; /* [CT_PROFILE_RECORDS] */
@@ -75,12 +61,8 @@ typedef struct {
     _Atomic int class_count;
     _Atomic int record_count;
     _Atomic uint64_t lost;      /* calls for which there was no record */
-    ct_profile_stamp *stamps;   /* [CT_PROFILE_STAMPS] */
-    _Atomic int stamp_count;
-    _Atomic uint64_t stamps_lost;
     uint64_t started_ns;
     uint64_t elapsed_ns;
-    uint64_t clock_error_ns;
     char path[1024];
 } ct_profile_state;
 

@@ -116,7 +116,7 @@ static void ct__name(char *name, int rank, const char *more)
 }
 
 bool ct_profile_write(int rank, const char *why, const ct_profile_row *rows, int count, uint64_t elapsed_ns,
-                      uint64_t lost, uint64_t stamps_lost)
+                      uint64_t lost)
 {
     /* Not on the stack: a signal's may be small. One at a time writes (signals.c). */
     static ct__out out;
@@ -132,9 +132,7 @@ bool ct_profile_write(int rank, const char *why, const ct_profile_row *rows, int
     ct__put_number(&out, "nodes", (uint64_t)ct_job.nodes.count);
     ct__put_number(&out, "elapsed_ns", elapsed_ns);
     ct__put_number(&out, "threads_multiple", ct_job.threads_multiple);
-    ct__put_number(&out, "clock_error_ns", ct_profile.clock_error_ns);
     ct__put_number(&out, "lost_calls", lost);
-    ct__put_number(&out, "lost_stamps", stamps_lost);
     ct__put(&out, "\n");
     if (*why != '\0') {
         ct__put(&out, "ended ");

@@ -13,7 +13,7 @@ typedef struct {
 
 /* Writes a file. `rank` < 0: of all ranks. Async-signal-safe. Returns false, with errno, if it cannot. */
 bool ct_profile_write(int rank, const char *why, const ct_profile_row *rows, int count, uint64_t elapsed_ns,
-                      uint64_t lost, uint64_t stamps_lost);
+                      uint64_t lost);
 /* Takes away what a rank has written before. */
 void ct_profile_unwrite(int rank);
 

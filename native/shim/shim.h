@@ -49,7 +49,6 @@ typedef struct ct_comm {
     int nodes;                  /* 0: unknown, as with ranks of another world */
     int ppn;                    /* the most ranks that any node has */
     bool even;                  /* every node has `ppn` ranks */
-    uint64_t identity;          /* equal on all ranks for one communicator, but for rare accidents */
     uint64_t sequence;          /* blocking collective calls so far */
     void *data[CT_MODULES];     /* of each module; it is told when the communicator goes */
     struct ct_comm *older, *newer; /* the registry's, as what follows */

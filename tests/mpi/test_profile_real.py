@@ -218,7 +218,11 @@ def test_a_job_that_is_aborted_leaves_what_there_is(kit: Kit, tmp_path: Path, en
 def test_calls_with_a_spawned_rank_are_whole_numbers(
     kit: Kit, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, profile = kit.profile([program(kit.mpicc, "lost_ranks.c"), "spawn"], tmp_path, ranks=2)
+    spawning = [program(kit.mpicc, "lost_ranks.c"), "spawn"]
+    alone = [kit.mpiexec, *(["--oversubscribe"] * kit.openmpi), "-n", "2", *spawning]
+    if run_to_end(alone, env=kit.environment()).returncode:
+        pytest.skip("this MPI cannot spawn here, with or without us")
+    code, profile = kit.profile(spawning, tmp_path, ranks=2)
     assert (code, profile.ended, profile.reporting) == (0, "", 2)
     calls = {(one.communicator.size, one.communicator.remote_size): one.calls for one in profile.calls if one.own_bytes}
     assert calls == {(2, 0): 20, (2, 1): 10, (3, 0): 10}
