@@ -145,7 +145,8 @@ def ready_auto(
         text = "no choice that was tried is surely faster than the library's own in what this program calls"
         kept = any(rules.departs for rules in (memory.tuning.live or {}).values())
         text = f"nothing is tried: {candidates.why_none}" if candidates.why_none else text
-        text += f"; the proven rules of {directory} decide the calls that they are for" if kept else ""
+        what = "proven" if memory.tuning.summary.prediction is None else "predicted"
+        text += f"; the {what} rules of {directory} decide the calls that they are for" if kept else ""
         listener(text)  # without a number: such a run leaves no record
         return ready_run(directory, command, RunOptions(via="live"), environment, listener)
     force = put_in_force(directory, memory.tuning, environment, "live", command)
