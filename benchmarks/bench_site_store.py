@@ -6,7 +6,7 @@ Writes bench/site_store.json and prints it. Every entry is that of a job: 60 sam
 of six shapes up to 32 x 32, of sizes up to 1 MiB of two collectives, by 20 choices, on some of 512 nodes; each
 twentieth hands over a tuning of 200 decisions. The machine's minutes are the store's: one entry each. ``first_s``: to
 read them all once, without a cache. ``tune_s``: all that a tuning of both collectives in a job of 32 x 32 reads: the
-index, the newest sample of each pair, the last tuning, slow nodes, and the comparisons of one choice at each of its
+index, the newest sample of each pair, the last tuning, and the comparisons of one choice at each of its
 scenarios. ``tune_16_new_s``: the same where 16 jobs have added to the store since. ``status_s``: all that `site status`
 finds out; ``command_s``: `colltune site status` as a process. Names with ``cpu`` are processor time, which a loaded
 machine changes less; the others are wall time. ``--keep``: make the store there, or use the one that is there.

@@ -1,6 +1,6 @@
 """Decides which measurements pay for one application: the time that they may save against the time that they take.
 
-Notations: the share w of a run's time that a scenario takes, waiting not counted; the gain g, the part of that time
+Notations: the share w of a run's time that a scenario takes; the gain g, the part of that time
 which the best choice saves over the default; T, the run time still to come. A measurement is expected to save
 w * g * T seconds of the whole job, and holds the whole job while it lasts.
 """
