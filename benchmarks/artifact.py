@@ -127,6 +127,8 @@ ROWS = {
     "tune 4 collectives on 8 x 1 or 8 x 2": _OSU,
     "wall time over the budget, worst": "budget",
     "the same for 7 collectives on 1,024 nodes, measuring alone": "scale",
+    "choosing for all of MPICH's broadcasts in a job of 2,048 x 12; of 512 x 64: `distill/decide.py` alone, processor"
+    " time": "scale",
     "measurements until the choices are good, over those of ACCLAiM, FACT, random sampling": "learning",
     "later jobs of a site: time of the last ten of 20 jobs over the first": "site",
     "looks of later jobs that call an unchanged machine changed; an algorithm 1.3 times as slow that is found in"
