@@ -111,8 +111,8 @@ class Segments:
             by_nodes = value[n0, n0:n1, p0, p1] + value[n0 + 1 : n1 + 1, n1, p0, p1]
             by_ppn = value[n0, n1, p0, p0:p1] + value[n0, n1, p0 + 1 : p1 + 1, p1]
             best = np.concatenate([by_nodes, by_ppn])
-            # What gains nothing more stays whole.
-            if len(best) and best.max() > value[n0, n1, p0, p1] + 1e-9:
+            # What gains nothing more stays whole; the sums are of 32 bits.
+            if len(best) and best.max() > value[n0, n1, p0, p1] + 1e-6:
                 value[n0, n1, p0, p1], place = best.max(), int(best.argmax())
                 if (cut := n0 + place) < n1:
                     cuts[n0, n1, p0, p1] = (n0, cut, p0, p1), (cut + 1, n1, p0, p1)
