@@ -141,6 +141,7 @@ ROWS = {
     "all of `.ci/run` from a fresh clone, `make demo` and `make test` first without an MPI; units; slice of MPI": (
         "is half an hour: .ci/run"
     ),
+    "the slice of MPI beside two busy loops on both cores, again and again: runs that failed": _HOURS,
     "Of regions that gain nothing, how many does the proof keep?": "gate",
     "Of regions that gain exactly the limit of 3%?": "gate",
     "How many regions that are 1.25 (1.10) times as fast are kept?": "gate",
