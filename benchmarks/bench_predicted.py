@@ -40,7 +40,7 @@ from colltune.core.choice import Choice
 from colltune.core.scenario import Scenario
 from colltune.predict.cost import TERMS, kind_of
 from colltune.predict.deviation import LOSS, probability_of_loss
-from colltune.predict.guesses import MOST_PROBABLE
+from colltune.predict.guesses import MOST_PROBABLE, safest
 from colltune.predict.model import TimesModel
 from colltune.store.dataset import load_grids
 from colltune.store.grid import Grid
@@ -89,10 +89,8 @@ class Compared:
         return self.true > np.log1p(LOSS)
 
     def chosen(self, risk: float) -> int | None:
-        """What replaces the default, as ``predict/guesses.py`` has it."""
-        expected = self.mean + 0.5 * self.std**2
-        safe = (probability_of_loss(self.mean, self.std) <= risk) & (expected < 0.0) & self.inside
-        return int(np.argmin(np.where(safe, expected, np.inf))) if safe.any() else None
+        """The place of what replaces the default."""
+        return safest(self.mean, self.std, risk) if self.inside else None
 
 
 @dataclass(frozen=True)

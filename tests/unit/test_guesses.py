@@ -8,14 +8,14 @@ import pytest
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.scenario import Scenario
 from colltune.core.summary import Guess
-from colltune.predict.guesses import gain_texts, vetoed
+from colltune.predict.guesses import MOST_PROBABLE, gain_texts, vetoed
 
 SCENARIO = Scenario("allgather", 4, 2, 1024)
 OTHERS = (Choice("bruck"), Choice("recursive_doubling"))
 
 
-def guessed(mean: tuple[float, float], std: tuple[float, float], **options: float) -> Guess:
-    return vetoed(SCENARIO, Choice("ring"), OTHERS, np.array(mean), np.array(std), **options)
+def guessed(mean: tuple[float, float], std: tuple[float, float], risk: float = MOST_PROBABLE) -> Guess:
+    return vetoed(SCENARIO, Choice("ring"), OTHERS, np.array(mean), np.array(std), risk)
 
 
 def test_the_fastest_of_the_safe_ones_replaces_the_default() -> None:

@@ -17,25 +17,25 @@ from colltune.predict.model import TimesModel
 MOST_PROBABLE = 0.15
 
 
+def safest(mean: Floats, std: Floats, risk: float) -> int | None:
+    """The place of the choice that is expected to be fastest, of those that ``vetoed`` lets pass; None: of none."""
+    expected = mean + 0.5 * std**2
+    safe = np.flatnonzero((probability_of_loss(mean, std) <= risk) & (expected < 0.0))
+    return int(safe[np.argmin(expected[safe])]) if len(safe) else None
+
+
 def vetoed(
-    scenario: Scenario,
-    baseline: Choice,
-    others: Sequence[Choice],
-    mean: Floats,
-    std: Floats,
-    risk: float = MOST_PROBABLE,
+    scenario: Scenario, baseline: Choice, others: Sequence[Choice], mean: Floats, std: Floats, risk: float
 ) -> Guess:
     """The one of ``others`` (m,) that is expected to be fastest, or the default.
 
     ``mean``, ``std`` (m,): of their log times over that of ``baseline``, the default's algorithm. The default stays
     where a loss of more than LOSS is more probable than ``risk`` and where nothing is expected to be gained.
     """
-    loss = probability_of_loss(mean, std)
-    expected = mean + 0.5 * std**2
-    safe = np.flatnonzero((loss <= risk) & (expected < 0.0))
-    place = int(safe[np.argmin(expected[safe])]) if len(safe) else int(np.argmin(loss))
+    loss, safe = probability_of_loss(mean, std), safest(mean, std, risk)
+    place = int(np.argmin(loss)) if safe is None else safe
     speedup, sureness = float(np.exp(-mean[place])), 1.0 - float(loss[place])
-    if len(safe):
+    if safe is not None:
         text = f"expected to be {speedup:.2f} times as fast as {baseline}"
         return Guess(scenario, others[place], sureness, text, speedup)
     text = f"{others[place]} may be {speedup:.2f} times as fast, and may lose {LOSS:.0%} as well"

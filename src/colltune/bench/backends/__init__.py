@@ -26,7 +26,7 @@ class _Tuned:
     obstacles: Callable[[Mapping[str, str], Sequence[str]], list[str]] = lambda _environ, _command: []
 
 
-_TUNED = {
+_TUNED: Mapping[str, _Tuned] = {
     Library.MPICH: _Tuned(
         lambda mpi: MpichBackend.from_library(require_steered(mpi.libmpi), mpi.version), MpichBackend.recalled
     ),
@@ -58,11 +58,11 @@ def recall_backend(tuned: Environment) -> Recalled:
     """
     if tuned.mpi in _WITHOUT_MPI:
         return _WITHOUT_MPI[tuned.mpi]()
-    if tuned.mpi not in list(_TUNED):
+    if tuned.mpi not in _TUNED:
         raise InputError(f"{tuned.mpi} is no MPI that colltune tunes", "Use the colltune that wrote the tuning")
-    return _TUNED[Library(tuned.mpi)].recalled(tuned)
+    return _TUNED[tuned.mpi].recalled(tuned)
 
 
 def obstacles_of(mpi: str, environ: Mapping[str, str], command: Sequence[str]) -> list[str]:
     """What in ``environ``, in the own files of ``mpi``, or among the options of ``command`` goes before its rules."""
-    return _TUNED[Library(mpi)].obstacles(environ, command) if mpi in list(_TUNED) else []
+    return _TUNED[mpi].obstacles(environ, command) if mpi in _TUNED else []
