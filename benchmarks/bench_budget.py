@@ -22,7 +22,7 @@ from pathlib import Path
 
 from colltune.core.errors import InputError
 from colltune.core.units import parse_duration
-from colltune.store.dataset import load_grids
+from colltune_study.recorded.dataset import load_grids
 from colltune_study.research.delivery import by_cluster, deliver
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -39,7 +39,7 @@ from colltune.measure.contract import Effort
 from colltune.measure.launch_effects import AS_MEASURED, NO_EFFECTS
 from colltune.prove.audit.audit import Audit
 from colltune.prove.audit.claims import claims_of
-from colltune.store.dataset import load_grids
+from colltune_study.recorded.dataset import load_grids
 from colltune_study.research.delivery import by_cluster, deliver
 from colltune_study.simulated.drawn import Noise, SimulatedSource
 

@@ -30,8 +30,8 @@ from colltune.core.topology import Top, Topology
 from colltune.schedule.contract import Packer, Placement, Task
 from colltune.schedule.durations import Durations
 from colltune.schedule.filling import FillingPacker
-from colltune.store.dataset import load_grids
 from colltune.store.grid import Grid
+from colltune_study.recorded.dataset import load_grids
 from learned import Learned, learn
 from part_of_grid import part_of
 

@@ -42,8 +42,8 @@ from colltune.predict.cost import TERMS, kind_of
 from colltune.predict.deviation import LOSS, probability_of_loss
 from colltune.predict.guesses import MOST_PROBABLE, safest
 from colltune.predict.model import TimesModel
-from colltune.store.dataset import load_grids
 from colltune.store.grid import Grid
+from colltune_study.recorded.dataset import load_grids
 from colltune_study.research.delivery import deliver
 from colltune_study.training.constants import pooled
 from colltune_study.training.learned_times import learn_times, times_of

@@ -39,8 +39,8 @@ from colltune.measure.replay import TimeDrift
 from colltune.session.recorded_campaign import DRIFT_SD, LAUNCH_S, Delivery, deliver_into
 from colltune.session.tuning.options import Listener, TuneResult
 from colltune.site.store import SiteStore
-from colltune.store.dataset import load_grids
 from colltune.store.grid import Grid
+from colltune_study.recorded.dataset import load_grids
 from colltune_study.research.delivery import by_cluster, deliver
 from part_of_grid import part_of
 

@@ -28,8 +28,8 @@ from colltune.core.scenario import Scenario
 from colltune.core.units import format_size
 from colltune.measure.replay import TimeDrift
 from colltune.session.recorded_campaign import DRIFT_SD, LAUNCH_S, LAUNCH_SD, deliver_into
-from colltune.store.dataset import load_grids
 from colltune.store.grid import Grid
+from colltune_study.recorded.dataset import load_grids
 from colltune_study.research.delivery import by_cluster
 
 ROOT = Path(__file__).parents[1]

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from colltune.core.choice import format_choice
-from colltune.store.dataset import load_grids
 from colltune.store.grid import Grid
 from colltune.store.packed_grids import PARTS
+from colltune_study.recorded.dataset import load_grids
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "benchmarks" / "data" / "pico_lumi.csv.gz"

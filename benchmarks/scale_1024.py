@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import mean, median
 
 from colltune.measure.replay import MeasuringCost
-from colltune.store.dataset import load_grids
+from colltune_study.recorded.dataset import load_grids
 from learned import learn
 
 TABLE = Path(__file__).parent / "data" / "simulated_dragonfly_1024.parquet"

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from colltune.store.dataset import load_grids
 from colltune.store.grid import Grid
+from colltune_study.recorded.dataset import load_grids
 from colltune_study.research.figures import COLOURS, STYLES, new_panels, save
 from colltune_study.research.learners.scaling import Scaling
 from colltune_study.research.simulate import GOOD_ENOUGH, Run

@@ -19,8 +19,8 @@ from colltune.core.errors import InputError
 from colltune.core.scenario import Scenario
 from colltune.core.units import format_size
 from colltune.measure.replay import MeasuringCost
-from colltune.store.dataset import load_grids
 from colltune.store.grid import Grid
+from colltune_study.recorded.dataset import load_grids
 from colltune_study.research.figures import COLOURS, STYLES, new_panels, save
 from colltune_study.training.learned_times import learn_times, times_of
 from papers.entrants import entrant

@@ -13,9 +13,9 @@ import pytest
 from colltune.core.proven import Verdict
 from colltune.mpi.installation import Installation
 from colltune.session.explain import explain_call
-from colltune.store.dataset import load_grids
 from colltune.store.packed_grids import unpack_grids
 from colltune.store.tuning import load_tuning
+from colltune_study.recorded.dataset import load_grids
 from commands import run_to_end
 
 ROOT = Path(__file__).resolve().parents[2]

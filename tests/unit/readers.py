@@ -27,10 +27,10 @@ from colltune.site.release import MANIFEST as RELEASE
 from colltune.site.release import activations, read_release
 from colltune.site.store import SiteStore
 from colltune.store.applications import PARTS, RUN, latest_run, read_run
-from colltune.store.dataset import load_grids
 from colltune.store.journal import Journal, read_journal
 from colltune.store.lock import _read as read_lock
 from colltune.store.tuning import MANIFEST, load_tuning
+from colltune_study.recorded.dataset import load_grids
 from colltune_study.research.weights import load_call_counts
 from colltune_study.simulated.smpi import read_memory
 from journal_laws import ENVIRONMENT, example_samples
@@ -227,11 +227,11 @@ def _read_table(path: Path) -> None:
     load_grids([path], 1)
 
 
-file_reader("table_csv", "store.dataset store.table_checks", of_lines, _table, _read_table, "t.csv")
-file_reader("table_csv_gz", "store.dataset", compressed(of_lines), lambda: [gzip.compress(*_table())], _read_table,
+file_reader("table_csv", "recorded.dataset recorded.table_checks", of_lines, _table, _read_table, "t.csv")
+file_reader("table_csv_gz", "recorded.dataset", compressed(of_lines), lambda: [gzip.compress(*_table())], _read_table,
             "t.csv.gz")  # fmt: skip
-file_reader("table_parquet", "store.dataset", of_bytes, files(DATA / "simulated_dragonfly_1024.parquet"), _read_table,
-            "t.parquet")  # fmt: skip
+file_reader("table_parquet", "recorded.dataset", of_bytes, files(DATA / "simulated_dragonfly_1024.parquet"),
+            _read_table, "t.parquet")  # fmt: skip
 file_reader("simulated_memory", "simulated.smpi", of_lines,
             texts('{"time x 2 2": [1e-5, true]}\n{"why": "it failed"}\n'), read_memory)  # fmt: skip
 file_reader("clusters_model", "predict.model predict.trees", of_arrays,

@@ -14,8 +14,8 @@ from colltune.core.errors import InputError
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Space, counts
-from colltune.store.dataset import load_grids, parse_algorithm
 from colltune.store.journal import read_journal
+from colltune_study.recorded.dataset import load_grids, parse_algorithm
 from colltune_study.simulated.drawn import SimulatedSource
 from colltune_study.tables.collect import (
     CollectOptions,

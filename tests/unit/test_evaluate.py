@@ -14,8 +14,8 @@ from colltune.core.model_answers import Prediction
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.measure.replay import MeasuringCost
-from colltune.store.dataset import _grids_of, load_grids, parse_algorithm, read_table
 from colltune.store.grid import Grid
+from colltune_study.recorded.dataset import _grids_of, load_grids, parse_algorithm, read_table
 from colltune_study.research.compare import (
     Estimate,
     estimate,

@@ -23,8 +23,8 @@ from colltune.profile.profile_files import load_profile
 from colltune.session.lint import lint_selection
 from colltune.session.sides import parse_side
 from colltune.site.store import SiteStore
-from colltune.store.dataset import read_table
 from colltune.store.tuning import load_tuning
+from colltune_study.recorded.dataset import read_table
 
 RECORDED = Path(__file__).parents[1] / "recorded"
 PRINTED = RECORDED / "benchmarks"

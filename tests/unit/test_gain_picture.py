@@ -9,7 +9,7 @@ pytest.importorskip("matplotlib", reason="the picture is drawn by matplotlib, of
 from colltune.core.choice import DEFAULT
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import SizeBasis
-from colltune.store.dataset import load_grids
+from colltune_study.recorded.dataset import load_grids
 from gain_picture import CLUSTERS, largest_job, tuned_time_s
 
 DATA = Path(__file__).parents[2] / "benchmarks" / "data"

@@ -14,7 +14,7 @@ from colltune.machine.file_formats import Format, recognise
 from colltune.profile.application_profile import Communicator, stakes
 from colltune.profile.profile_files import load_profile
 from colltune.session.compare import Verification
-from colltune.store.dataset import load_grids, read_table
+from colltune_study.recorded.dataset import load_grids, read_table
 
 RECORDED = Path(__file__).parents[1] / "recorded"
 OUTPUT = RECORDED / "benchmarks"

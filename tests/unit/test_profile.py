@@ -13,12 +13,13 @@ from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.learn.stakes import Stakes, gains_of
 from colltune.machine.command_lines import mpiexec_option
-from colltune.profile.application_profile import Calls, Communicator, Profile, calls_per_second, side_by_side, stakes
+from colltune.profile.application_profile import Calls, Communicator, Profile, side_by_side, stakes
 from colltune.profile.benefit import benefit_of
 from colltune.profile.nonblocking import tunable_by_name
 from colltune.profile.parts import part_files, read_parts
 from colltune.profile.profile_files import load_profile, save_profile
 from colltune.profile.profiled_start import preload_command, preload_environment
+from colltune_study.research.weights import calls_per_second
 
 _JOB = (
     "job ranks_seen={} ranks=4 nodes=2 elapsed_ns=2000000000 threads_multiple=0 clock_error_ns=150 lost_calls={} "

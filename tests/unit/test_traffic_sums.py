@@ -8,8 +8,8 @@ from colltune.catalog import load
 from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.errors import InputError
 from colltune.core.scenario import COLLECTIVES, Scenario
-from colltune.store.dataset import load_grids
 from colltune.traffic import describe, known
+from colltune_study.recorded.dataset import load_grids
 from colltune_study.simulated.simulated_catalogue import load_simulated
 
 DATA = Path(__file__).parents[2] / "benchmarks" / "data"

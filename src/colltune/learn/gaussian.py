@@ -190,11 +190,6 @@ class ChoiceProcess:
         """How many observations there are."""
         return len(self._z)
 
-    @property
-    def surprise(self) -> float:
-        """The squared Mahalanobis distance of the observations from what the process expected; 0 without any."""
-        return float(self._white @ self._white) if len(self._z) else 0.0
-
     def mean_and_root(self, z: Floats, same: NDArray[np.bool_]) -> tuple[Floats, Floats]:
         """The mean of f + e at ``z`` (n,), and V (k, n): the k observations reduce the covariance by V.T @ V.
 

@@ -15,8 +15,6 @@ MEASURED_SD = 0.02
 # The assumed variance of a single repetition's log time, and its weight in repetitions.
 _ASSUMED_SD = 0.03
 _ASSUMED_WEIGHT = 4.0
-# The log of the median over the fastest call on a quiet machine, at most.
-_USUAL = 0.3
 # The variance of a median divided by that of a mean, for normal noise.
 _MEDIAN = np.pi / 2.0
 
@@ -37,16 +35,6 @@ def log_variances(samples: Sequence[Sequence[Sample]]) -> Floats:
     shrunk = (weight * spread + _ASSUMED_WEIGHT * common) / (weight + _ASSUMED_WEIGHT)
     # A time without repetitions beside it is a summary of many, as recorded tables hold them.
     return np.asarray(MEASURED_SD**2 + np.where(count > 1, _MEDIAN * shrunk / count, 0.0))
-
-
-def cautious_sd(sample: Sample) -> float:
-    """Of the log of a median that is the only look at a pair; it has repetitions.
-
-    Other programs only ever add time. Where most calls are disturbed the median says little, however many there are: so
-    it counts for less the farther it is above the fastest call, beyond what is usual.
-    """
-    above = log(sample.time_s / max(min(sample.times_s), 1e-9))
-    return float(np.sqrt(log_variances([[sample]])[0])) + max(0.0, above - _USUAL)
 
 
 def robust_variance(times_s: Sequence[float]) -> float:

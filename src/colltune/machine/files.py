@@ -17,8 +17,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from colltune.core.errors import InputError
-
 _T = TypeVar("_T")
 MIB = 1 << 20
 # What is larger is none of our files: of records and rules; of journals, tables and libraries (libmpi.so).
@@ -30,12 +28,6 @@ _GZIP = 31  # zlib's name for a gzip header
 _MORE_BYTES = 1 << 16  # than a file is said to have: those of /proc are said to have none
 _DIGITS = 20  # of a 64-bit integer with its sign
 _LARGEST = 1e18
-
-
-def require_file(path: Path, next_step: str) -> None:
-    """Raises InputError where ``path`` is no file."""
-    if not path.is_file():
-        raise InputError(f"there is no file {path}", next_step)
 
 
 def read_file(path: Path, most_bytes: int = MOST_BYTES, *, link: bool = False) -> bytes:

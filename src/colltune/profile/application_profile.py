@@ -203,13 +203,3 @@ def side_by_side(profile: Profile, ppn: int) -> dict[tuple[int, int], int]:
             on_each = round(count * where.nodes / max(profile.nodes, 1))
             found[where.shape] = max(found.get(where.shape, 1), min(on_each, ppn // where.shape[1]))
     return found
-
-
-def calls_per_second(profile: Profile) -> dict[Scenario, float]:
-    """How often the application makes each call that can be tuned, in calls of a communicator per second."""
-    found: dict[Scenario, float] = {}
-    for one, scenarios in profile.tunable():
-        for scenario in scenarios:
-            rate = one.calls / max(profile.elapsed_s, 1e-9) / len(scenarios)
-            found[scenario] = found.get(scenario, 0.0) + rate
-    return found

@@ -99,10 +99,10 @@ def evaluate_strategies(grids: Sequence[Grid], plan: Plan, places: Sequence[floa
 
 
 def _require_tables(data: Sequence[Path]) -> None:
-    from colltune.machine.files import require_file
+    from colltune_study.recorded.dataset import require_table
 
     for path in data:
-        require_file(path, "Give a CSV, CSV.GZ or Parquet file of measurements")
+        require_table(path)
 
 
 def _prepare(out: Path, plots: str) -> None:

@@ -11,15 +11,14 @@ from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError
 from colltune.core.space import Space
 from colltune.machine.files import parse_json, read_file
-from colltune.profile.application_profile import calls_per_second
 from colltune.profile.profile_files import load_profile
-from colltune.store.dataset import load_grids
 from colltune.store.grid import Grid
+from colltune_study.recorded.dataset import load_grids
 from colltune_study.research.contract import Strategy
 from colltune_study.research.metrics import SIGNIFICANT
 from colltune_study.research.processes import run_seeds
 from colltune_study.research.simulate import GOOD_ENOUGH, CutShortError, Pace, Run, Scoring, simulate
-from colltune_study.research.weights import CallCounts, load_call_counts, weights_of
+from colltune_study.research.weights import CallCounts, calls_per_second, load_call_counts, weights_of
 
 Task = tuple[int, int, int]  # seed, number of the grid, number of the contestant
 

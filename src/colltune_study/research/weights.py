@@ -11,6 +11,7 @@ import numpy as np
 from colltune.core.errors import InputError
 from colltune.core.scenario import Scenario
 from colltune.machine.files import read_file, read_record
+from colltune.profile.application_profile import Profile
 from colltune.store.grid import Floats, Grid
 
 _FORM = '{"calls": [{"collective": "allreduce", "nodes": 16, "ppn": 32, "msg_bytes": 8, "calls": 1000}]}'
@@ -75,3 +76,13 @@ def _distance(one: Scenario, other: Scenario) -> tuple[float, float, float]:
         abs(log2(one.nodes / other.nodes)),
         abs(log2((one.size_bytes + 1) / (other.size_bytes + 1))),
     )
+
+
+def calls_per_second(profile: Profile) -> dict[Scenario, float]:
+    """How often the application makes each call that can be tuned, in calls of a communicator per second."""
+    rates: dict[Scenario, float] = {}
+    for calls, scenarios in profile.tunable():
+        for scenario in scenarios:
+            rate = calls.calls / max(profile.elapsed_s, 1e-9) / len(scenarios)
+            rates[scenario] = rates.get(scenario, 0.0) + rate
+    return rates

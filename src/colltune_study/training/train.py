@@ -14,7 +14,7 @@ from colltune.core.choice import format_choice
 from colltune.core.errors import InputError, on_os_error
 from colltune.predict.cost import TERMS
 from colltune.predict.model import HEAD, SCHEMA, TimesModel
-from colltune.store.dataset import load_grids
+from colltune_study.recorded.dataset import load_grids
 from colltune_study.training.learned_times import Times, learn_times, times_of
 from colltune_study.training.pair_kernel import amplitudes
 from colltune_study.training.pair_kernel_fit import fit_pair_theta, studies_of

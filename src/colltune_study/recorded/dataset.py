@@ -24,10 +24,10 @@ from colltune.core.extras import extra
 from colltune.core.scenario import COLLECTIVES, Scenario
 from colltune.machine.benchmark_output import parse_output
 from colltune.machine.file_formats import Format, require_format
-from colltune.machine.files import LARGEST_BYTES, read_file, require_file, unpacked
+from colltune.machine.files import LARGEST_BYTES, read_file, unpacked
 from colltune.store.grid import Floats, Grid
 from colltune.store.grid_noise import PROBABILITIES, quantiles
-from colltune.store.table_checks import checked
+from colltune_study.recorded.table_checks import checked
 
 if TYPE_CHECKING:
     import pandas
@@ -44,6 +44,12 @@ _OURS = re.compile(r"[a-z0-9_+.]+\(\w+=\w+(?:,\w+=\w+)*\)")
 _LABELLED = re.compile(r"(?P<name>.+?):(?P<parameters>\w+=\w+(?:,\w+=\w+)*)")
 _GROUPED = re.compile(r"(?P<name>.+?) \((?P<number>\d{1,18}) procs/leader\)")
 _SEGMENTED = re.compile(r"(?P<name>.*segment.*?)_(?P<number>\d{1,18})")
+
+
+def require_table(path: Path) -> None:
+    """Raises InputError where ``path`` is no file."""
+    if not path.is_file():
+        raise InputError(f"there is no file {path}", _NEXT)
 
 
 def load_grids(paths: Iterable[Path], fewest_scenarios: int = FEWEST_SCENARIOS) -> list[Grid]:
@@ -66,7 +72,7 @@ def load_grids(paths: Iterable[Path], fewest_scenarios: int = FEWEST_SCENARIOS) 
 def read_table(path: Path) -> "pandas.DataFrame":
     """The rows of one file that have a time, checked. Raises InputError."""
     pandas = extra("pandas", "reading tables")
-    require_file(path, _NEXT)
+    require_table(path)
     try:
         data = read_file(path, LARGEST_BYTES, link=True)
         data = unpacked(data, LARGEST_BYTES) if data.startswith(b"\x1f\x8b") else data

@@ -1,0 +1,1 @@
+"""Tables of measurements that others recorded, read as grids."""
