@@ -6,7 +6,7 @@
 Writes bench/delivery.json and prints it. Each campaign is `session.tune` on a machine that replays a table: a launch
 takes 5 s, in each one every time is off by a factor of its own (5%; 15% for ``_noisy``), and all follow a drift (5%);
 the noise of repetitions is as recorded. For ``_modes``, with four seeds at most, launches and rounds of ten calls have
-the structure that was measured on a cluster (`colltune.measure.launch_effects`) in place of that factor. Our own
+the structure that was measured on a cluster (`colltune_study.recorded.launch_effects`) in place of that factor. Our own
 computing is charged, in seconds of the processor, where it does not lie beside a measurement; ``thinking_share`` is the
 mean of its share of the time.
 ``captured_5m``: the median over tables of the median over seeds of log(default / tuned) over log(default / best),
@@ -36,10 +36,10 @@ from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, weights_by_ranks, weights_in_job
 from colltune.measure.contract import Effort
-from colltune.measure.launch_effects import AS_MEASURED, NO_EFFECTS
 from colltune.prove.audit.audit import Audit
 from colltune.prove.audit.claims import claims_of
 from colltune_study.recorded.dataset import load_grids
+from colltune_study.recorded.launch_effects import AS_MEASURED, NO_EFFECTS
 from colltune_study.research.delivery import by_cluster, deliver
 from colltune_study.simulated.drawn import Noise, SimulatedSource
 

@@ -4,7 +4,7 @@ Writes bench/gate.json and prints it. Needs no MPI. A trial is a region of 12 sc
 campaign expected 5% more of each than there is, give or take 5%. Times have heavy tails, drift, and launches of which
 some are 1.38 times slower; in rows that end in ``_modes`` each algorithm, for itself, is 1.38 times as slow in half of
 its launches; in rows that end in ``_launches`` launches and rounds of calls have the structure that was measured on a
-cluster (`colltune.measure.launch_effects`), beside heavy tails and drift. Rows:
+cluster (`colltune_study.recorded.launch_effects`), beside heavy tails and drift. Rows:
 
 ``equal``: no region gains anything on average. ``threshold``: every scenario gains 1.03, which is not enough.
 ``half``: every second region gains 1.25, the others nothing, so that less evidence is asked of each.
@@ -41,10 +41,10 @@ from colltune.core.sample import Environment, Sample
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
-from colltune.measure.launch_effects import AS_MEASURED
 from colltune.prove.audit.audit import EFFORT, Audit
 from colltune.prove.audit.claims import Claim
 from colltune.prove.audit.harm import HARMED_SHARE, SLOWER
+from colltune_study.recorded.launch_effects import AS_MEASURED
 from colltune_study.simulated.drawn import Noise, SimulatedSource
 
 ENVIRONMENT = Environment("mpich", "5.0.2", "0" * 64, "simulated", 8, 2, "single")

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from colltune.measure.launch_effects import AS_MEASURED, NO_EFFECTS
 from colltune.store.grid import Grid
 from colltune_study.recorded.dataset import load_grids
+from colltune_study.recorded.launch_effects import AS_MEASURED, NO_EFFECTS
 from colltune_study.research.delivery import by_cluster, deliver
 
 DATA = Path(__file__).resolve().parents[2] / "benchmarks" / "data"

@@ -9,9 +9,9 @@ from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
-from colltune.measure.launch_effects import LaunchEffects
 from colltune.measure.replay import MeasuringCost, ReplaySource, TimeDrift
 from colltune.store.grid import Grid
+from colltune_study.recorded.launch_effects import LaunchEffects
 
 RING, TREE = Choice("ring"), Choice("tree")
 SMALL, LARGE = (Scenario("bcast", 2, 4, size) for size in (8, 1 << 20))

@@ -22,8 +22,7 @@ from colltune.core.space import Point, Space
 from colltune.core.topology import Topology
 from colltune.measure.answers import Answered
 from colltune.measure.contract import Effort
-from colltune.measure.launch_effects import NO_EFFECTS, LaunchEffects
-from colltune.measure.replay import MeasuringCost, Pair, ReplaySource, TimeDrift
+from colltune.measure.replay import Effects, MeasuringCost, Pair, ReplaySource, TimeDrift
 from colltune.schedule.topology_files import load_topology
 from colltune.store.grid import Floats, Grid
 from colltune.store.tuning import Tuning
@@ -53,7 +52,7 @@ class RecordedBench(WithoutMpi):
     default: Callable[[Scenario], Choice] | None = None
     machine: str = ""
     thinking: Thinking | None = None
-    effects: LaunchEffects = NO_EFFECTS
+    effects: Effects | None = None
     _launches: list[ReplaySource] = field(default_factory=list)
 
     def __post_init__(self) -> None:

@@ -17,7 +17,6 @@ from colltune.core.sample import Environment, Status
 from colltune.core.scenario import Scenario
 from colltune.measure.answers import Answered, AnsweringSource
 from colltune.measure.contract import Effort
-from colltune.measure.launch_effects import NO_EFFECTS, LaunchEffects
 
 Floats = NDArray[np.float64]
 Pair = tuple[Scenario, Choice]
@@ -97,6 +96,18 @@ class TimeDrift:
         return math.exp(self.sd * math.sqrt(2.0 / len(_PERIODS_S)) * float(waves.sum()))
 
 
+class Effects(Protocol):
+    """What makes one launch differ from another, and one moment of it from the next. Equal keys give equal factors."""
+
+    def of_launch(self, scenario: Scenario, choice: Choice, key: tuple[int, ...]) -> float:
+        """Of all times of a choice in the launch of ``key``."""
+        ...
+
+    def of_calls(self, choice: Choice, calls: int, key: tuple[int, ...]) -> Floats:
+        """(calls,): of the calls of one choice, where ``key`` is of all that is measured side by side."""
+        ...
+
+
 class ReplaySource(AnsweringSource):
     """Draws repetitions about the recorded medians; each look at a pair draws anew.
 
@@ -119,7 +130,7 @@ class ReplaySource(AnsweringSource):
         start_s: float = 0.0,
         clock: Callable[[], float] | None = None,
         drift: TimeDrift = TimeDrift(),
-        effects: LaunchEffects = NO_EFFECTS,
+        effects: Effects | None = None,
     ) -> None:
         super().__init__(environment, launch, start_s, clock)
         self._drift, self._effects = drift, effects
@@ -136,8 +147,10 @@ class ReplaySource(AnsweringSource):
         self._looks[scenario, choice] += 1
         factor = self._factor(place) * self._drift.factor(self._clock())
         launch = (self._seed, self._launch, self.launches)
-        factor *= self._effects.of_launch(scenario, choice, launch)
-        factors = factor * self._effects.of_calls(choice, count, (*launch, self._group))
+        factors = np.full(count, factor)
+        if self._effects is not None:
+            factors *= self._effects.of_launch(scenario, choice, launch)
+            factors *= self._effects.of_calls(choice, count, (*launch, self._group))
         times_s = self._table.repetitions(scenario, choice, count, key) * factors
         cost_s = self._cost.on(self._table, scenario, choice, count)
         return Answered(Status.OK, tuple(times_s.tolist()), cost_s)

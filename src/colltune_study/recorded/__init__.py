@@ -1,1 +1,1 @@
-"""Tables of measurements that others recorded, read as grids."""
+"""Tables of measurements that others recorded, read as grids, and what launches do to their times."""

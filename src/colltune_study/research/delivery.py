@@ -7,10 +7,10 @@ from pathlib import Path
 from colltune.bench.recorded_cluster import RecordedBench, Thinking
 from colltune.core.grouping import grouped
 from colltune.core.space import Weight, weights_by_ranks
-from colltune.measure.launch_effects import NO_EFFECTS, LaunchEffects
 from colltune.measure.replay import TimeDrift
 from colltune.session.recorded_campaign import DRIFT_SD, LAUNCH_S, LAUNCH_SD, Delivery, deliver_into
 from colltune.store.grid import Grid
+from colltune_study.recorded.launch_effects import NO_EFFECTS, LaunchEffects
 
 
 def by_cluster(grids: Iterable[Grid]) -> dict[str, list[Grid]]:

@@ -11,7 +11,7 @@ from colltune.core.sample import Environment, Status
 from colltune.core.scenario import Scenario
 from colltune.measure.answers import Answered, AnsweringSource
 from colltune.measure.contract import Effort
-from colltune.measure.launch_effects import NO_EFFECTS, LaunchEffects
+from colltune_study.recorded.launch_effects import NO_EFFECTS, LaunchEffects
 
 
 @dataclass(frozen=True, slots=True)
