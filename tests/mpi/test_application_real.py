@@ -19,7 +19,7 @@ from colltune.deploy.live_selector import with_live
 from colltune.emit.contract import variables_for
 from colltune.mpi.installation import Installation
 from colltune.profile.application_profile import Calls, Communicator, Profile
-from colltune.prove.compare.trial import Trial, require_command, without
+from colltune.prove.in_run.application_trial import Trial, require_command, without
 from colltune.search.campaign import Outcome
 from colltune.session.tuning.check_application import check_with_application
 from colltune.session.tuning.options import Listener, TuneOptions, TuneResult

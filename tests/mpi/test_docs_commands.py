@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from colltune.cli.options import NO_VERDICT
+from colltune.judge.finding import ExitCode
 from colltune.mpi.installation import Installation
 from commands import run_to_end
 
@@ -77,7 +77,7 @@ def _comparison(line: str, mpi: Installation, openmpi: Installation) -> str:
     if "OMPI_MCA_" in line:
         line += f" --mpiexec {openmpi.mpiexec}"
     line = re.sub(r"/opt/mpich-[\d.]+/bin/mpiexec", str(mpi.mpiexec), line)
-    verdicts = f"{NO_VERDICT}" if "verify" in line else f"1|{NO_VERDICT}"
+    verdicts = f"{ExitCode.NO_VERDICT}" if "verify" in line else f"1|{ExitCode.NO_VERDICT}"
     line += " --budget 20s" if "compare" in line else ""
     return f"{line} || case $? in {verdicts}) ;; *) exit 1 ;; esac"
 

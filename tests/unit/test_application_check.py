@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from colltune.core.errors import LaunchError
-from colltune.prove.compare.whole_runs import DEFAULT_SIDE, Checked, Side, check_application
+from colltune.prove.in_run.whole_runs import DEFAULT_SIDE, Checked, Side, check_application, finding_of, runs_text
 
 _RUNS = 7
 
@@ -42,15 +42,15 @@ def test_rules_that_make_it_faster_stay() -> None:
     assert found.text("app").startswith("with the rules app is faster: 1.25 times as fast (1.2")
     assert found.text("app").endswith("; withdrawn for it: nothing")
     (only,) = found.rounds
-    assert only.side == {"alltoall", "bcast"}
-    assert only.speedup.low > 1.2
+    assert only.rules == ("alltoall", "bcast")
+    assert finding_of(only).speedup.low > 1.2
 
 
 def test_only_what_slows_it_is_withdrawn() -> None:
     found = checked("alltoall", "bcast", "allreduce", time_s=_product(alltoall=1.5, bcast=0.9, allreduce=1.0))
     assert found.withdrawn.keys() == {"alltoall"}
-    assert "0.67 times as fast" in found.withdrawn["alltoall"].text()
-    assert found.rounds[-1].side == {"bcast", "allreduce"}  # what is left was run together, too
+    assert "0.67 times as fast" in runs_text(found.withdrawn["alltoall"])
+    assert found.rounds[-1].rules == ("allreduce", "bcast")  # what is left was run together, too
     said = found.text("app")
     assert said.startswith("with the rules app is slower: 0.7")
     assert ", 99% interval of 7 runs each); withdrawn for it: the rules of alltoall; with the rules of" in said
@@ -82,7 +82,7 @@ def test_a_failure_under_the_rules_withdraws_them() -> None:
         return 1.0
 
     found = checked("alltoall", "bcast", time_s=time_s)
-    assert {name: runs.text() for name, runs in found.withdrawn.items()} == {
+    assert {name: runs_text(runs) for name, runs in found.withdrawn.items()} == {
         "bcast": "the application ended with exit code 9"
     }
     assert found.text("app").startswith("with the rules app ended with exit code 9; ")

@@ -106,7 +106,7 @@ OURS = {
     "core.version": "a file of the package",
     "traffic.recorded_algorithms": "a file of the package",
     "site.signing": "it compares bytes and hands them to ssh-keygen",
-    "prove.compare.trial": "the log of a process of ours, in our own folder",
+    "prove.in_run.application_trial": "the log of a process of ours, in our own folder",
     "store.packed_grids": "a file of the package",
     "site.modules": "files of the package",
     "site.index_rows": "a file of the package",

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from colltune.cli.compare import comparisons_table
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.heap import page_faults_of, setting_text
 from colltune.core.interval import SpeedVerdict
@@ -16,6 +15,7 @@ from colltune.core.sample import Heaps, Sample, Status, log_speedup
 from colltune.core.scenario import Scenario
 from colltune.judge.verdict import compare
 from colltune.machine.compile import source_directory
+from colltune.report.tables import comparisons_table
 from commands import run_to_end
 
 HERE = Scenario("reduce_scatter", 1, 2, 1 << 18)

@@ -146,7 +146,7 @@ def test_which_calls_of_a_launch_count_against_a_rule(
     samples = [Sample(SCENARIOS[0], choice, Status.OK, s) for choice, s in ((DEFAULT, default_s), (RING, choice_s))]
     [one] = add_launch([Holding(promise(SCENARIOS[0]), (), 1)], samples, BASELINES)
     assert one.short == short
-    assert speedup is None or one.speedup == pytest.approx(speedup)
+    assert speedup is None or one.finding.speedup.estimate == pytest.approx(speedup)
 
 
 def test_the_more_rules_are_judged_together_the_more_launches_it_takes_to_call_one_lost() -> None:

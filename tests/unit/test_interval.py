@@ -1,13 +1,16 @@
 """A speed-up and its bounds, and the words for it."""
 
 import math
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colltune.core.interval import Interval
+from colltune.core.interval import Interval, SpeedVerdict
 from colltune.judge import wording
+from colltune.judge.finding import WORSE, exit_code
 
 ends = st.one_of(st.floats(1e-3, 1e3), st.just(math.inf))
 
@@ -50,3 +53,12 @@ def test_every_report_says_the_same_of_a_speedup(
 )
 def test_a_sentence_says_what_the_interval_allows(speedup: Interval, word: str) -> None:
     assert wording.sentence("app", speedup, "99% interval").startswith(word)
+
+
+def test_commands_end_with_the_exit_codes_that_the_page_of_verdicts_says() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "verdicts.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `([\w -]+)` \|.*\| (1: .*) \|$", page, re.MULTILINE))
+    assert rows == {name: f"1: {', or '.join(worse.values())}; 4: no verdict" for name, worse in WORSE.items()}
+    for name, worse in WORSE.items():
+        assert [exit_code(name, [one]) for one in SpeedVerdict] == [int(one in worse) for one in SpeedVerdict]
+        assert (exit_code(name, [], undecided=True), exit_code(name, worse, undecided=True)) == (4, 1)

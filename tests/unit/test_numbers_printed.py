@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from colltune.cli.compare import exit_code, show
+from colltune.cli.compare import exit_code_of, show
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.interval import Interval
 from colltune.core.proven import Decision, Verdict
@@ -242,4 +242,4 @@ def test_what_is_printed_of_a_comparison_agrees(found: Verification) -> None:
     counts = {verdict: sum(row[3] == verdict for row in rows) for verdict in ("faster", "same", "open", "slower")}
     assert text.endswith(", ".join(f"{count} {verdict}" for verdict, count in counts.items()) + ".")
     assert "It may differ from that of the two columns" in text
-    assert exit_code(found) == (1 if counts["slower"] else 0)
+    assert exit_code_of("verify", found) == (1 if counts["slower"] else 0)

@@ -12,7 +12,6 @@ from rich.console import Console
 from test_evaluation import run_of
 from test_report import findings, sample
 
-from colltune.cli.compare import comparisons_table
 from colltune.cli.profile_show import _table as calls_table
 from colltune.core.choice import DEFAULT, parse_choice
 from colltune.core.interval import Interval
@@ -21,10 +20,11 @@ from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.text_table import TextTable
+from colltune.judge.promises import Holding, LaunchTiming, Look, Promise
 from colltune.judge.verdict import Comparison
 from colltune.profile.application_profile import Calls, Communicator, Profile
 from colltune.report.diff_text import compare_decisions, decisions_table, environments_table
-from colltune.report.tables import Rechecked, drift_table, regions_table
+from colltune.report.tables import comparisons_table, drift_table, regions_table
 from colltune.report.text import _print_map
 from colltune_study.research.strategy_tables import means_table, reach_table
 
@@ -42,9 +42,9 @@ def comparisons() -> TextTable:
 
 
 def drift() -> TextTable:
-    return drift_table(
-        [Rechecked(s, _LONG, 1.25, Interval(1.2, 0.97, 1.31), 1.02, "does not run here") for s in _SCENARIOS]
-    )
+    looks = tuple(Look(LaunchTiming(t, t, t), LaunchTiming(1e-4, 1e-4, 1e-4)) for t in (0.97e-4, 1.2e-4, 1.31e-4))
+    proofs = [Decision(s, _LONG, Verdict.KEPT, (), "", region=Interval(1.25, 1.1, 1.4)) for s in _SCENARIOS]
+    return drift_table([Holding(Promise(p.scenario, _LONG, p, 1e-4), looks, 2, legal=False) for p in proofs])
 
 
 def environments() -> TextTable:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, NoReturn, Unpack
 
 import typer
 
-from colltune.cli.options import NO_VERDICT, AsJson, MaxSize, MinSize, ThreadLevel, offers
+from colltune.cli.options import AsJson, MaxSize, MinSize, ThreadLevel, offers
 from colltune.core.units import format_count
 from colltune.session.arguments import MAX_SIZE, MachineArguments
 
 if TYPE_CHECKING:
     from colltune.core.interval import Interval
-    from colltune.core.text_table import TextTable
-    from colltune.judge.verdict import Comparison
+    from colltune.judge.finding import ExitCode
     from colltune.session.compare import Verification
 
 _Budget = Annotated[str, typer.Option(help="Time to spend, such as 90s or 5m.")]
@@ -109,12 +107,14 @@ def finish(command: str, found: Verification, as_json: bool) -> NoReturn:
         print_json(command, {**as_record(found), "looked_at": len(found.screened), "open": found.open})
     else:
         show(found, "give {launches} runs a side" if found.recorded else "use a larger --budget")
-    raise typer.Exit(exit_code(found))
+    raise typer.Exit(exit_code_of(command, found))
 
 
-def exit_code(found: Verification) -> int:
-    """1 where the second side is slower anywhere, NO_VERDICT where nothing can be said of that."""
-    return {True: 0, False: 1, None: NO_VERDICT}[found.nowhere_slower]
+def exit_code_of(command: str, found: Verification) -> ExitCode:
+    """Of ``command``: whether the second side is slower anywhere, or nothing can be said of that."""
+    from colltune.judge.finding import exit_code
+
+    return exit_code(command, (one.verdict for one in found.comparisons), undecided=found.nowhere_slower is None)
 
 
 def as_record(found: Verification) -> dict[str, object]:
@@ -140,6 +140,7 @@ def show(found: Verification, more: str) -> None:
     ``more``: what to do for more launches, with their number as {launches}.
     """
     from colltune.cli.terminal import make_console
+    from colltune.report.tables import comparisons_table
 
     console = make_console()
     if found.disturbance.sentence and not found.recorded:
@@ -150,36 +151,6 @@ def show(found: Verification, more: str) -> None:
         console.print(comparisons_table(found.comparisons, found.names))
     for line in _summary(found, more):
         console.print(line, markup=False)
-
-
-def comparisons_table(comparisons: Sequence[Comparison], names: tuple[str, str] = ("default", "tuned")) -> TextTable:
-    """One row per scenario: the times of two sides, by ``names``, the speed-up with its interval, and the verdict.
-
-    The speed-up with a heap that keeps what is freed is beside it where any call meets page faults. Collective, nodes x
-    ranks per node, and the choice where a rule decides any, head the rows that share them: a row fits a terminal.
-    """
-    from colltune.core.choice import DEFAULT
-    from colltune.core.text_table import TextTable
-    from colltune.core.units import format_duration
-    from colltune.judge.wording import COLUMNS, cells
-    from colltune.report.tables import call_heading, call_size
-
-    by_heap = any(row.kept is not None for row in comparisons)
-    by_rule = any(row.choice != DEFAULT for row in comparisons)
-    figures = (*(f"{name}>" for name in names), *COLUMNS, *(["heap keeps>"] if by_heap else []))
-    table = TextTable(("size>", *figures, "verdict"))
-    for where, some in groupby(comparisons, lambda row: call_heading(row.scenario, row.choice if by_rule else None)):
-        table.add_section(where)
-        for row in some:
-            table.add_row(
-                call_size(row.scenario),
-                format_duration(row.a_s),
-                format_duration(row.b_s),
-                *cells(row.speedup),
-                *(cells(None if row.kept is None else row.kept.speedup)[:1] if by_heap else []),
-                row.verdict,
-            )
-    return table
 
 
 def _summary(found: Verification, more: str) -> Iterator[str]:

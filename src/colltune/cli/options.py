@@ -9,7 +9,6 @@ import typer
 
 from colltune.session.arguments import VIA, Said, offered, signature_of
 
-NO_VERDICT = 4  # exit code: nothing can be said, for other programs used the processors or time was too short
 _Command = TypeVar("_Command", bound=Callable[..., None])
 
 Tuned = Annotated[Path, typer.Argument(help="Directory that `colltune tune` wrote.", show_default=False)]

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from colltune.session.application.auto_run import FirstRun
 
 _OF_A_TUNING = ("prove", "profile", "measure", "auto", "provisional")
-# The exit code where the application succeeded and nothing proves that the tuning was in force.
-_UNPROVEN = 3
 
 
 class RunCommand(TyperCommand):
@@ -55,6 +53,7 @@ def run(
     Options stand before --. The exit code is the command's. MPICH from 5.0 on says
     itself which files it loaded; of others it is seen whether the files are opened on this node.
     """
+    from colltune.judge.finding import ExitCode
     from colltune.session.application.run_application import ReadyRun, RunOptions, ready_run, unheard
 
     table, given = arguments["alltoallv"], cast(Mapping[str, object], arguments)
@@ -80,7 +79,8 @@ def run(
     if isinstance(ready, ReadyRun) and not ready.options.watches:
         replace_by(context.args, ready.started())
     done = ready.run(_say)
-    raise typer.Exit(done.exit_code or (_UNPROVEN if done.proof is not None and not done.proof.proven else 0))
+    unproven = done.proof is not None and not done.proof.proven
+    raise typer.Exit(done.exit_code or (ExitCode.UNPROVEN if unproven else ExitCode.DONE))
 
 
 def replace_by(command: Sequence[str], started: tuple[Sequence[str], Mapping[str, str]]) -> NoReturn:

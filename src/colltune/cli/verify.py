@@ -37,20 +37,21 @@ def verify(
     While other programs use the processors nothing is said of speed, and the exit code is 4.
     """
     from colltune.cli.as_json import print_json
-    from colltune.cli.compare import as_record, exit_code, show
+    from colltune.cli.compare import as_record, exit_code_of, show
     from colltune.cli.terminal import make_console
     from colltune.cli.verify_quick import check_quickly
     from colltune.core.errors import InputError
     from colltune.core.units import parse_duration
+    from colltune.judge.finding import ExitCode
     from colltune.session.compare import verify as compare_with_default
 
     machine = machine_options(where)
     if quick + results + as_json > 1:
         raise InputError("--quick, --results and --json ask for different things", "Give one of them")
     if results:
-        raise typer.Exit(0 if check_results(tuned, machine, short=short, via=via) else 1)
+        raise typer.Exit(ExitCode.DONE if check_results(tuned, machine, short=short, via=via) else ExitCode.WORSE)
     if quick:
-        raise typer.Exit(0 if check_quickly(tuned, machine, parse_duration(budget), seed) else 1)
+        raise typer.Exit(check_quickly(tuned, machine, parse_duration(budget), seed))
     right = check_results(tuned, machine, short=True, via=via, err=as_json)
     comparison = compare_with_default(
         tuned,
@@ -64,7 +65,7 @@ def verify(
         print_json("verify", {"results_right": right, **as_record(comparison)})
     else:
         show(comparison, "use --launches {launches}")
-    raise typer.Exit(exit_code(comparison) if right else 1)
+    raise typer.Exit(exit_code_of("verify", comparison) if right else ExitCode.WORSE)
 
 
 def check_results(tuned: Path, machine: "MachineOptions", *, short: bool, via: str, err: bool = False) -> bool:

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-import typer
-
-from colltune.cli.options import NO_VERDICT
 from colltune.core.units import format_count
 from colltune.machine.command_lines import colltune_command
 
@@ -15,12 +12,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from colltune.bench.workbench import MachineOptions
+    from colltune.judge.finding import ExitCode
     from colltune.prove.drift import TuningDrift
-    from colltune.report.tables import Rechecked
+
+_COMMAND = "verify --quick"
 
 
-def check_quickly(tuned: Path, machine: MachineOptions, budget_s: float, seed: int) -> bool:
-    """Says what the drift of the rules is, and whether all of them hold.
+def check_quickly(tuned: Path, machine: MachineOptions, budget_s: float, seed: int) -> ExitCode:
+    """Says what the drift of the rules is; the exit code says whether all of them hold.
 
     Each rule is compared with the library's default in fresh launches, until one launch after the other says that it
     pays, or so many say that it does not that chance is no explanation. All else that is shown informs.
@@ -30,6 +29,7 @@ def check_quickly(tuned: Path, machine: MachineOptions, budget_s: float, seed: i
     The MPI may be another version than the one that was tuned: what differs is said first.
     """
     from colltune.cli.terminal import make_console
+    from colltune.judge.finding import exit_code
     from colltune.report.run_text import applications_table
     from colltune.report.tables import drift_table
     from colltune.session.drift import ask_applications
@@ -50,13 +50,13 @@ def check_quickly(tuned: Path, machine: MachineOptions, budget_s: float, seed: i
         say(["Runs with --measure say so; nothing was launched. To measure by launches, give --mpiexec."])
         if answer.lost:
             say([f"Tune again: {colltune_command('tune', *answer.lost, '--out', tuned)}"])
-        return not answer.lost
+        return exit_code(_COMMAND, [one.verdict for one in answer.standings])
     report = run_drift(tuned, machine, budget_s=budget_s, seed=seed, begun=say)
     say([report.disturbance.sentence] if report.disturbance.sentence else [])
     if report.disturbance.is_busy:
-        raise typer.Exit(NO_VERDICT)
+        return exit_code(_COMMAND, (), undecided=True)
     if report.found.rules:
-        console.print(drift_table(_rows(report.found)))
+        console.print(drift_table(report.found.rules))
     say(_sentences(report.found))
     if report.lost:
         here = report.here
@@ -69,17 +69,7 @@ def check_quickly(tuned: Path, machine: MachineOptions, budget_s: float, seed: i
         }
         given = [str(word) for name, value in options.items() if value for word in (name, value)]
         say([f"Tune again: {colltune_command('tune', *report.lost, *given, '--out', place)}"])
-    return not report.lost
-
-
-def _rows(found: TuningDrift) -> Iterator[Rechecked]:
-    from colltune.judge.promises import median_of
-    from colltune.report.tables import Rechecked
-
-    for one in found.rules:
-        promise, now = one.promise, median_of([look.speedup for look in one.looks])
-        then = None if promise.proof is None else promise.proof.speedup.estimate
-        yield Rechecked(promise.scenario, promise.choice, then, now, one.pace, one.verdict)
+    return exit_code(_COMMAND, [rule.verdict for rule in report.found.rules])
 
 
 def _sentences(found: TuningDrift) -> Iterator[str]:

@@ -9,7 +9,7 @@ checks of a tuning, however many rules a check judges. Until then the rule holds
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import comb
 from statistics import median, quantiles
@@ -19,6 +19,7 @@ from colltune.core.interval import Interval, SpeedVerdict
 from colltune.core.proven import THRESHOLD, Decision
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
+from colltune.judge.finding import Because, Finding
 from colltune.judge.sentinels import Validity
 
 # The chance that a check reports any rule as lost although all of them pay.
@@ -109,10 +110,6 @@ class Holding:
     legal: bool = True
 
     @property
-    def speedup(self) -> float:
-        return median(look.speedup for look in self.looks)
-
-    @property
     def pace(self) -> float | None:
         """The present time of the default over the earlier one."""
         then_s = self.promise.default_s
@@ -124,14 +121,24 @@ class Holding:
         return sum(not look.pays(self.promise.limit) for look in self.looks)
 
     @property
+    def finding(self) -> Finding:
+        """The median of the launches between the least and the most of them: these miss it twice in 2^n of n."""
+        speedups = [look.speedup for look in self.looks]
+        speedup = Interval(median(speedups), min(speedups), max(speedups)) if speedups else None
+        if not self.legal or (self.failures >= _FAILURES and speedup is None):
+            return Finding(SpeedVerdict.GONE, speedup, len(speedups), Because.FAILED)
+        if speedup is None:
+            return Finding(SpeedVerdict.UNMEASURED, why=Because.NO_TIME)
+        verdict = SpeedVerdict.HOLDS
+        if len(speedups) >= launches_to_lose(len(speedups) - self.short, self.rules):
+            verdict = SpeedVerdict.SLOWER
+        elif self.short > len(speedups) / 2 and speedup.estimate < 1.0:
+            verdict = SpeedVerdict.OPEN
+        return Finding(verdict, speedup, len(speedups))
+
+    @property
     def verdict(self) -> SpeedVerdict:
-        if not self.legal or (self.failures >= _FAILURES and not self.looks):
-            return SpeedVerdict.GONE
-        if not self.looks:
-            return SpeedVerdict.UNMEASURED
-        if len(self.looks) >= launches_to_lose(len(self.looks) - self.short, self.rules):
-            return SpeedVerdict.SLOWER
-        return SpeedVerdict.OPEN if self.short > len(self.looks) / 2 and self.speedup < 1.0 else SpeedVerdict.HOLDS
+        return self.finding.verdict
 
     @property
     def open(self) -> bool:
@@ -150,7 +157,7 @@ class Holding:
         if self.verdict is SpeedVerdict.GONE:
             return f"{where} does not run on this MPI any more"
         return (
-            f"{where} is {self.speedup:.2f} times as fast as the default, and paid in"
+            f"{where} is {self.finding.speedup} times as fast as the default, and paid in"
             f" {len(self.looks) - self.short} of {len(self.looks)} fresh launches; {self.promise.text}"
         )
 
@@ -175,19 +182,19 @@ def add_launch(
     holdings: Iterable[Holding], samples: Iterable[Sample], baselines: Mapping[Scenario, Choice]
 ) -> list[Holding]:
     """``holdings`` after one more launch, in which ``samples`` were taken; what was not measured stays as it is."""
-    found = {(sample.scenario, sample.choice): sample for sample in samples}
+    measured = {(sample.scenario, sample.choice): sample for sample in samples}
     after = []
-    for one in holdings:
-        scenario = one.promise.scenario
-        default = found.get((scenario, baselines[scenario]))
-        choice = found.get((scenario, one.promise.choice))
-        looks, failures = one.looks, one.failures
+    for rule in holdings:
+        scenario = rule.promise.scenario
+        default = measured.get((scenario, baselines[scenario]))
+        choice = measured.get((scenario, rule.promise.choice))
+        looks, failures = rule.looks, rule.failures
         if default is not None and default.status is Status.OK and choice is not None:
             if choice.status is Status.OK:
                 looks = (*looks, Look(_timing(default), _timing(choice)))
             else:
                 failures += 1
-        after.append(Holding(one.promise, looks, one.rules, failures, one.legal))
+        after.append(replace(rule, looks=looks, failures=failures))
     return after
 
 
@@ -197,16 +204,11 @@ def _timing(sample: Sample) -> LaunchTiming:
     return LaunchTiming(sample.time_s, fast_s, min(times_s))
 
 
-def median_of(speedups: Sequence[float]) -> Interval | None:
-    """The median of launches between the least and the most of them; None where there are none."""
-    return Interval(median(speedups), min(speedups), max(speedups)) if speedups else None
-
-
 def verdicts(holdings: Sequence[Holding]) -> dict[str, Validity]:
     """By collective, whether its rules hold; the first that is lost says why not."""
-    found: dict[str, Validity] = {}
-    for one in sorted(holdings, key=lambda holding: holding.promise.scenario):
-        name = one.promise.scenario.collective
-        if found.get(name, Validity()).holds:
-            found[name] = Validity(one.reason if one.failed else None)
-    return found
+    by_name: dict[str, Validity] = {}
+    for rule in sorted(holdings, key=lambda holding: holding.promise.scenario):
+        name = rule.promise.scenario.collective
+        if by_name.get(name, Validity()).holds:
+            by_name[name] = Validity(rule.reason if rule.failed else None)
+    return by_name

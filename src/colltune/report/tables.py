@@ -1,32 +1,16 @@
 """Tables for the terminal."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from colltune.core.choice import Choice
-from colltune.core.interval import Interval
+from colltune.core.choice import DEFAULT, Choice
 from colltune.core.judged_together import JudgedRegion
 from colltune.core.scenario import Scenario
 from colltune.core.text_table import TextTable
-from colltune.core.units import format_size
+from colltune.core.units import format_duration, format_size
+from colltune.judge.promises import Holding
+from colltune.judge.verdict import Comparison
 from colltune.judge.wording import COLUMNS, cells
-
-
-@dataclass(frozen=True, slots=True)
-class Rechecked:
-    """A point that was measured again: speed-ups of a choice over the default, as proven or measured and now.
-
-    ``now``: the median of the launches, between the least and the most of them, which miss it twice in 2^n where there
-    are n. ``pace``: the default's time now over that of then. None: not known.
-    """
-
-    scenario: Scenario
-    choice: Choice
-    then: float | None
-    now: Interval | None
-    pace: float | None
-    verdict: str
 
 
 def regions_table(regions: Iterable[JudgedRegion]) -> TextTable:
@@ -50,17 +34,46 @@ def call_size(scenario: Scenario) -> str:
     return format_size(scenario.size_bytes) if scenario.collective != "barrier" else ""
 
 
-def drift_table(rows: Iterable[Rechecked]) -> TextTable:
-    """One row per point, under its choice: the speed-up over the default then and now, and the verdict."""
-    table = TextTable(("size>", "then>", *COLUMNS, "default>", "verdict"))
-    for where, some in groupby(rows, lambda row: call_heading(row.scenario, row.choice)):
+def comparisons_table(comparisons: Sequence[Comparison], names: tuple[str, str] = ("default", "tuned")) -> TextTable:
+    """One row per scenario: the times of two sides, by ``names``, the speed-up with its interval, and the verdict.
+
+    The speed-up with a heap that keeps what is freed is beside it where any call meets page faults. Collective, nodes x
+    ranks per node, and the choice where a rule decides any, head the rows that share them: a row fits a terminal.
+    """
+    by_heap = any(row.kept is not None for row in comparisons)
+    by_rule = any(row.choice != DEFAULT for row in comparisons)
+    figures = (*(f"{name}>" for name in names), *COLUMNS, *(["heap keeps>"] if by_heap else []))
+    table = TextTable(("size>", *figures, "verdict"))
+    for where, some in groupby(comparisons, lambda row: call_heading(row.scenario, row.choice if by_rule else None)):
         table.add_section(where)
         for row in some:
             table.add_row(
                 call_size(row.scenario),
-                "" if row.then is None else f"{row.then:.2f}",
-                *cells(row.now),
-                "" if row.pace is None else f"x {row.pace:.2f}",
+                format_duration(row.a_s),
+                format_duration(row.b_s),
+                *cells(row.speedup),
+                *(cells(None if row.kept is None else row.kept.speedup)[:1] if by_heap else []),
                 row.verdict,
+            )
+    return table
+
+
+def drift_table(rules: Iterable[Holding]) -> TextTable:
+    """One row per rule, under its choice: the speed-up over the default as proven and now, and the verdict.
+
+    Now: the median of the launches, between the least and the most of them. Then the default's time now over that of
+    the tuning.
+    """
+    table = TextTable(("size>", "then>", *COLUMNS, "default>", "verdict"))
+    for where, some in groupby(rules, lambda rule: call_heading(rule.promise.scenario, rule.promise.choice)):
+        table.add_section(where)
+        for rule in some:
+            proof, finding, pace = rule.promise.proof, rule.finding, rule.pace
+            table.add_row(
+                call_size(rule.promise.scenario),
+                "" if proof is None else str(proof.speedup),
+                *cells(finding.speedup),
+                "" if pace is None else f"x {pace:.2f}",
+                finding.verdict,
             )
     return table

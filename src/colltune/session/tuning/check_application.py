@@ -12,7 +12,8 @@ from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.mpi.application import application_of
 from colltune.profile.application_profile import Profile
 from colltune.profile.page_faults import faulting
-from colltune.prove.compare.trial import LOG, Trial, without
+from colltune.prove.in_run.application_trial import LOG, Trial, without
+from colltune.prove.in_run.whole_runs import runs_text
 from colltune.prove.proof import workplace
 from colltune.prove.replay.on_workbench import departing
 from colltune.session.tuning.options import Listener, TuneOptions, TuneResult
@@ -82,13 +83,14 @@ def check_with_application(
         if compared is not None:
             checked, took_s = compared
             ran = application_of(application.command, bench.process_environment)
-            lost = {name: runs.text() for name, runs in checked.withdrawn.items()}
-            said = {**dict.fromkeys(checked.rounds[0].side, ""), **lost}
-            left = without(bench, result.tuning, lost, [one for one in lost if checked.withdrawn[one].failure])
+            lost = {name: runs_text(runs) for name, runs in checked.withdrawn.items()}
+            failed = [name for name, runs in checked.withdrawn.items() if runs.failure]
+            withdrawn = {**dict.fromkeys(checked.rounds[0].rules, ""), **lost}
+            left = without(bench, result.tuning, lost, failed)
             result = after_check(result, checked, left, took_s)
             save_tuning(out, result.tuning)
             made = result.tuning.environment
-            begin_run(out, RunRecord(made, (), {}, 0, ran, 0, said), time.time())
+            begin_run(out, RunRecord(made, (), {}, 0, ran, 0, withdrawn), time.time())
             listener.note(checked.text(str(ran)))
     if not faulting(application) or stop.made:
         return result
@@ -100,10 +102,10 @@ def check_with_application(
         "stopped before the state of the heap was compared",
     )
     if heaps is not None:
-        found, took_s = heaps
-        listener.note(found.finding)
+        heap, took_s = heaps
+        listener.note(heap.finding)
         before = result.tuning.summary
-        summary = replace(before, heap=found, total_s=before.total_s + took_s)
+        summary = replace(before, heap=heap, total_s=before.total_s + took_s)
         result = replace(result, tuning=replace(result.tuning, summary=summary))
         save_tuning(out, result.tuning)
     return result

@@ -10,13 +10,12 @@ from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError
 from colltune.core.proven import Decision, Verdict, refused
 from colltune.core.scenario import COLLECTIVES, Scenario
-from colltune.core.summary import ApplicationRuns
 from colltune.core.units import format_duration
 from colltune.learn.stakes import Stakes
 from colltune.mpi.installation import Installation, Library
 from colltune.mpi.job import Job, Scheduler
 from colltune.profile.application_profile import Profile, stakes
-from colltune.prove.compare.whole_runs import Checked
+from colltune.prove.in_run.whole_runs import Checked, runs_text
 from colltune.session.tuning.options import TuneOptions, TuneResult
 from colltune.store.tuning import Tuning
 
@@ -168,14 +167,12 @@ def for_application(
 
 def after_check(result: TuneResult, checked: Checked, tuning: Tuning, took_s: float) -> TuneResult:
     """``result`` with what the application was better without refused. ``tuning``: what is left of it in force."""
-    before, reasons = result.tuning.summary, {name: runs.text() for name, runs in checked.withdrawn.items()}
+    before, reasons = result.tuning.summary, {name: runs_text(runs) for name, runs in checked.withdrawn.items()}
     summary = replace(
         before,
         decisions=tuple(refused(before.decisions, reasons)),
         total_s=before.total_s + took_s,
-        application=tuple(
-            ApplicationRuns(tuple(sorted(one.side)), one.default_s, one.tuned_s, one.failure) for one in checked.rounds
-        ),
+        application=checked.rounds,
     )
     return replace(result, tuning=replace(tuning, summary=summary), decisions=refused(result.decisions, reasons))
 

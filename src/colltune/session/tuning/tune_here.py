@@ -17,7 +17,7 @@ from colltune.mpi.job import find_job
 from colltune.profile.application_profile import side_by_side
 from colltune.profile.extrapolate import extrapolate
 from colltune.profile.nonblocking import by_name_text, tunable_by_name
-from colltune.prove.compare.trial import require_command
+from colltune.prove.in_run.application_trial import require_command
 from colltune.session.own_settings import settings_line
 from colltune.session.tuning.check_application import check_with_application
 from colltune.session.tuning.options import Listener, TuneOptions, TuneResult, require_writable

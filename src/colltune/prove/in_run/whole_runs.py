@@ -8,40 +8,37 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from colltune.core.errors import LaunchError
-from colltune.core.interval import Interval, SpeedVerdict
+from colltune.core.interval import SpeedVerdict
+from colltune.core.summary import ApplicationRuns
 from colltune.judge import wording
+from colltune.judge.finding import Because, Finding
 from colltune.judge.verdict import PRACTICAL, ratio_interval, verdict_of
 
 Side = frozenset[str]
 DEFAULT_SIDE: Side = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Runs:
-    """Wall times in seconds of an application, without and with the rules of ``side``; ``failure``: how it ended."""
+def finding_of(runs: ApplicationRuns) -> Finding:
+    """Whether the application is faster with the rules; slower where it failed with them."""
+    if runs.failure:
+        return Finding(SpeedVerdict.SLOWER, launches=len(runs.tuned_s), why=Because.FAILED)
+    speedup = ratio_interval(runs.default_s, runs.tuned_s)
+    return Finding(verdict_of(speedup), speedup, len(runs.tuned_s))
 
-    side: Side
-    default_s: tuple[float, ...]
-    tuned_s: tuple[float, ...]
-    failure: str = ""
 
-    @property
-    def speedup(self) -> Interval:
-        return ratio_interval(self.default_s, self.tuned_s)
+def hurts(runs: ApplicationRuns) -> bool:
+    """Whether the rules look slower, also where too few runs leave it open: such rules are of no use here."""
+    finding = finding_of(runs)
+    looks_slower = finding.speedup is None or finding.speedup.estimate < 1.0 - PRACTICAL
+    return looks_slower or finding.verdict is SpeedVerdict.SLOWER
 
-    @property
-    def verdict(self) -> SpeedVerdict:
-        return SpeedVerdict.SLOWER if self.failure else verdict_of(self.speedup)
 
-    @property
-    def hurts(self) -> bool:
-        """Whether the rules look slower, also where too few runs leave it open: such rules are of no use here."""
-        return bool(self.failure) or self.verdict is SpeedVerdict.SLOWER or self.speedup.estimate < 1.0 - PRACTICAL
-
-    def text(self, name: str = "the application") -> str:
-        if self.failure:
-            return f"{name} {self.failure}"
-        return wording.sentence(name, self.speedup, f"99% interval of {len(self.tuned_s)} runs each")
+def runs_text(runs: ApplicationRuns, name: str = "the application") -> str:
+    """Whether it is faster, and by how much, or how it ended."""
+    finding = finding_of(runs)
+    if finding.speedup is None:
+        return f"{name} {runs.failure}"
+    return wording.sentence(name, finding.speedup, f"99% interval of {finding.launches} runs each")
 
 
 def withdrawn_text(names: Iterable[str]) -> str:
@@ -54,16 +51,16 @@ class Checked:
     without, the runs that say so.
     """
 
-    rounds: tuple[Runs, ...]
-    withdrawn: Mapping[str, Runs]
+    rounds: tuple[ApplicationRuns, ...]
+    withdrawn: Mapping[str, ApplicationRuns]
 
     def text(self, name: str) -> str:
         """The sentence on the application."""
         last = self.rounds[-1]
-        lost = withdrawn_text(f"the rules of {one}" for one in sorted(self.withdrawn))
-        text = f"with the rules {self.rounds[0].text(name)}; {lost}"
-        left = self.withdrawn and last.side.isdisjoint(self.withdrawn)
-        return f"{text}; with the rules of {_names(last.side)} {last.text()}" if left else text
+        lost = withdrawn_text(f"the rules of {collective}" for collective in sorted(self.withdrawn))
+        text = f"with the rules {runs_text(self.rounds[0], name)}; {lost}"
+        left = self.withdrawn and self.withdrawn.keys().isdisjoint(last.rules)
+        return f"{text}; with the rules of {', '.join(last.rules)} {runs_text(last)}" if left else text
 
 
 def check_application(
@@ -79,15 +76,15 @@ def check_application(
     every = frozenset(collectives)
     (whole,) = by_turns([every], time_s, runs, order)
     rounds = [whole]
-    say(f"with all rules {whole.text()}")
-    if not whole.hurts:
+    say(f"with all rules {runs_text(whole)}")
+    if not hurts(whole):
         return Checked(tuple(rounds), {})
     if len(every) == 1:
         return Checked(tuple(rounds), dict.fromkeys(every, whole))
     alone = by_turns([frozenset({name}) for name in sorted(every)], time_s, runs, order)
-    for one in alone:
-        say(f"with the rules of {_names(one.side)} alone {one.text()}")
-    withdrawn = {name: one for one in alone if one.hurts for name in one.side}
+    for of_one in alone:
+        say(f"with the rules of {of_one.rules[0]} alone {runs_text(of_one)}")
+    withdrawn = {of_one.rules[0]: of_one for of_one in alone if hurts(of_one)}
     left = every.difference(withdrawn)
     rounds += alone
     if not withdrawn:
@@ -95,12 +92,14 @@ def check_application(
     elif len(left) > 1:
         (rest,) = by_turns([left], time_s, runs, order)
         rounds.append(rest)
-        say(f"with the rules of {_names(left)} {rest.text()}")
-        withdrawn |= dict.fromkeys(left, rest) if rest.hurts else {}
+        say(f"with the rules of {', '.join(rest.rules)} {runs_text(rest)}")
+        withdrawn |= dict.fromkeys(left, rest) if hurts(rest) else {}
     return Checked(tuple(rounds), withdrawn)
 
 
-def by_turns(sides: Sequence[Side], time_s: Callable[[Side], float], runs: int, order: random.Random) -> list[Runs]:
+def by_turns(
+    sides: Sequence[Side], time_s: Callable[[Side], float], runs: int, order: random.Random
+) -> list[ApplicationRuns]:
     """Those of each side, beside the default; a side that fails is not run again. Raises where the default fails."""
     times: dict[Side, list[float]] = {side: [] for side in (DEFAULT_SIDE, *sides)}
     failures: dict[Side, str] = {}
@@ -115,8 +114,6 @@ def by_turns(sides: Sequence[Side], time_s: Callable[[Side], float], runs: int, 
                     raise
                 failures[side] = error.what
     default_s = tuple(times[DEFAULT_SIDE])
-    return [Runs(side, default_s, tuple(times[side]), failures.get(side, "")) for side in sides]
-
-
-def _names(side: Side) -> str:
-    return ", ".join(sorted(side))
+    return [
+        ApplicationRuns(tuple(sorted(side)), default_s, tuple(times[side]), failures.get(side, "")) for side in sides
+    ]

@@ -14,12 +14,20 @@ from colltune.core.errors import InputError, LaunchError, on_os_error
 from colltune.core.heap import KEEPING, setting_text
 from colltune.core.interval import SpeedVerdict
 from colltune.core.rules import RuleSet
-from colltune.core.summary import HeapRuns
+from colltune.core.summary import ApplicationRuns, HeapRuns
 from colltune.deploy.live_selector import with_live
 from colltune.judge.verdict import fewest_launches
 from colltune.machine.process import RunningProgram
 from colltune.mpi.program import tuned_command
-from colltune.prove.compare.whole_runs import DEFAULT_SIDE, Checked, Runs, Side, by_turns, check_application
+from colltune.prove.in_run.whole_runs import (
+    DEFAULT_SIDE,
+    Checked,
+    Side,
+    by_turns,
+    check_application,
+    finding_of,
+    runs_text,
+)
 from colltune.prove.replay.on_workbench import departing
 from colltune.store.tuning import Tuning, write_files
 
@@ -80,8 +88,8 @@ class Trial:
             return time_s
 
         time_s, runs = self._patient(take)
-        (found,) = by_turns([_KEEPS], time_s, runs, random.Random(self.seed))
-        return _heap_runs(found, (peaks[False], peaks[True]))
+        (compared,) = by_turns([_KEEPS], time_s, runs, random.Random(self.seed))
+        return _heap_runs(compared, (peaks[False], peaks[True]))
 
     def _patient(self, take: Callable[[Side, float | None], float]) -> tuple[Callable[[Side], float], int]:
         """``take`` with patience by the longest run by default, and how many runs there is time for.
@@ -132,8 +140,9 @@ class Trial:
         return taken_s
 
 
-def _heap_runs(runs: Runs, peaks: tuple[int, int]) -> HeapRuns:
-    proven, finding = runs.verdict is SpeedVerdict.FASTER, f"With a heap that keeps memory {runs.text()}."
+def _heap_runs(runs: ApplicationRuns, peaks: tuple[int, int]) -> HeapRuns:
+    proven = finding_of(runs).verdict is SpeedVerdict.FASTER
+    finding = f"With a heap that keeps memory {runs_text(runs)}."
     if not runs.failure:
         grown = f"its largest process takes {peaks[1] / 2**20:.0f} MiB in place of {peaks[0] / 2**20:.0f} MiB"
         advice = f"Set it in your job script: {setting_text()}" if proven else "That is no proof, so leave it out"
