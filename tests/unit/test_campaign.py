@@ -14,11 +14,10 @@ from colltune.core.model_answers import Model
 from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
-from colltune.core.summary import BUDGET_SPENT
+from colltune.core.summary import StopReason
 from colltune.learn.decision import DecisionLearner
 from colltune.learn.scenario_columns import Floats
 from colltune.measure.contract import Effort
-from colltune.search.campaign import WHOLE
 from colltune_study.testing import RING, TREE, measured, small_space, true_time_s
 
 
@@ -27,7 +26,7 @@ def test_a_small_grid_is_measured_whole_and_once() -> None:
     outcome = bench.run()
     assert set(bench.measured) == bench.pairs
     assert set(bench.measured.values()) == {1}
-    assert outcome.reasons == {"bcast": WHOLE, "allreduce": WHOLE}
+    assert outcome.reasons == {"bcast": StopReason.WHOLE, "allreduce": StopReason.WHOLE}
     assert list(outcome.samples) == bench.journal
     assert not outcome.interrupted
     assert bench.heard[-1].pairs_done == bench.heard[-1].pairs_total == len(bench.pairs)
@@ -57,7 +56,7 @@ def test_a_whole_grid_that_is_known_needs_no_measurement() -> None:
     whole = Bench()
     whole.run()
     bench = Bench(known=whole.journal)
-    assert bench.run().reasons == {"bcast": WHOLE}
+    assert bench.run().reasons == {"bcast": StopReason.WHOLE}
     assert bench.journal == []
 
 
@@ -80,7 +79,7 @@ def test_the_budget_holds_and_is_shared(box_s: float) -> None:
     assert 0 < len(bench.measured) < len(bench.pairs)
     assert max(bench.measured.values()) <= 2  # a first look, and a second one
     assert {s.scenario.collective for s in bench.journal} == {"bcast", "allreduce"}
-    assert all("expected to lose less" in reason or reason == BUDGET_SPENT for reason in outcome.reasons.values())
+    assert all("expected to lose less" in why or why == StopReason.BUDGET_SPENT for why in outcome.reasons.values())
 
 
 class SoonContent(DecisionLearner):

@@ -12,8 +12,9 @@ from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
 from colltune.core.stop import StopRequestedError
+from colltune.core.summary import StopReason
 from colltune.measure.contract import Effort
-from colltune.search.campaign import WHOLE, Progress
+from colltune.search.campaign import Progress
 from colltune_study.testing import RING, TREE, small_space, true_time_s
 
 
@@ -157,5 +158,5 @@ def test_progress_says_what_is_best_and_by_how_much() -> None:
 def test_a_space_without_choices_has_nothing_to_measure() -> None:
     space = Space("bcast", small_space().scenarios, lambda _scenario: ())
     bench = Bench(spaces=[space])
-    assert bench.run().reasons == {"bcast": WHOLE}
+    assert bench.run().reasons == {"bcast": StopReason.WHOLE}
     assert bench.journal == []

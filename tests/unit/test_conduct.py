@@ -10,13 +10,14 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
+from colltune.core.summary import StopReason
 from colltune.core.topology import Top, Topology
 from colltune.learn.decision import DecisionLearner
 from colltune.measure.contract import Answer, Effort
 from colltune.schedule.contract import Task
 from colltune.schedule.durations import Durations
 from colltune.schedule.filling import FillingPacker
-from colltune.search.campaign import WHOLE, Campaign
+from colltune.search.campaign import Campaign
 from colltune.search.order import Agenda
 from colltune.search.parallel import TOLERANCE, Lanes, disturbance, lanes_of
 
@@ -96,7 +97,7 @@ def run(topology: Topology | None, machine: Machine) -> dict[tuple[Scenario, Cho
         clock=lambda: machine.now_s,
         lanes=None if topology is None else Lanes(machine, FillingPacker(topology)),
     ).run()
-    assert set(outcome.reasons.values()) == {WHOLE}
+    assert set(outcome.reasons.values()) == {StopReason.WHOLE}
     assert len(journal) == len({(s.scenario, s.choice) for s in journal}) == 120
     return {(s.scenario, s.choice): s.time_s for s in journal}
 

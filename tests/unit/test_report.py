@@ -17,7 +17,7 @@ from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario, SizeBasis
-from colltune.core.summary import BUDGET_SPENT, Summary
+from colltune.core.summary import StopReason, Summary
 from colltune.core.units import format_count
 from colltune.report.charts import panel_charts
 from colltune.report.curves import curve_points, panels
@@ -288,7 +288,7 @@ def test_the_first_screen_says_what_to_do_next() -> None:
     assert "--resume" in step[1]
     [step] = next_steps(replace(nothing, summary=read_summary({**SUMMARY, "gate": [GATE[1]]})), place)
     assert step[1].startswith("nothing to do")
-    cut = read_summary({**SUMMARY, "gate": [GATE[1]], "reasons": {"allreduce": BUDGET_SPENT}})
+    cut = read_summary({**SUMMARY, "gate": [GATE[1]], "reasons": {"allreduce": StopReason.BUDGET_SPENT}})
     [step] = next_steps(replace(nothing, summary=cut), place)
     assert step[1].startswith("tune again with a larger --budget")
     page = build_page(found, place)

@@ -16,9 +16,10 @@ from colltune.core.proven import THRESHOLD, Decision, Verdict
 from colltune.core.sample import Status
 from colltune.core.scenario import Scenario
 from colltune.core.stop import StopRequest
+from colltune.core.summary import StopReason
 from colltune.emit.live_rules import LIVE_FILE, parse_live
 from colltune.judge.evidence import FEWEST_LAUNCHES
-from colltune.search.campaign import WHOLE, Progress
+from colltune.search.campaign import Progress
 from colltune.session.tuning.options import Listener, TuneOptions, TuneResult
 from colltune.session.tuning.tune import tune
 from colltune.store.journal import read_journal
@@ -79,7 +80,7 @@ def test_the_better_algorithm_is_found_proven_and_written(
     assert sum(worth_it) > 0.9 * len(worth_it) > 0
     kept = [one for one in result.decisions if one.verdict is Verdict.KEPT]
     assert min(one.speedup.low for one in kept) > THRESHOLD
-    assert result.outcome.reasons == {"bcast": WHOLE}
+    assert result.outcome.reasons == {"bcast": StopReason.WHOLE}
     assert read_journal(out / JOURNAL).samples == result.outcome.samples
     proof = read_journal(out / CONFIRMATION).samples
     assert {sample.scenario for sample in proof} <= {one.scenario for one in result.decisions}

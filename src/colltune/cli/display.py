@@ -16,12 +16,11 @@ from colltune.cli.terminal import make_console
 from colltune.core.choice import DEFAULT
 from colltune.core.grouping import grouped
 from colltune.core.proven import Decision, Verdict
-from colltune.core.summary import BUDGET_SPENT
+from colltune.core.summary import StopReason
 from colltune.core.units import format_count, format_duration, format_size
 from colltune.machine.command_lines import colltune_command
 from colltune.report.ending import WIDTH, ending, folded
 from colltune.report.headline import steps_text
-from colltune.search.campaign import WHOLE
 from colltune.search.campaign import Progress as Step
 from colltune.session.explain import load_findings
 from colltune.session.tuning.options import Listener, TuneResult
@@ -112,7 +111,7 @@ class Display:
     def _progress(self, step: Step) -> None:
         for_all_s = step.elapsed_s / max(step.pairs_done, 1) * (step.pairs_total - step.pairs_done)
         left_s = max(0.0, min(step.budget_s - step.elapsed_s, for_all_s))
-        left = f"{format_duration(left_s)} left" if left_s > 0.0 else BUDGET_SPENT
+        left = f"{format_duration(left_s)} left" if left_s > 0.0 else StopReason.BUDGET_SPENT
         state = f"{step.pairs_done} of {step.pairs_total} measured, {left}"
         where = step.collective
         if step.scenario is not None:
@@ -168,4 +167,4 @@ class Display:
 
 def _by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
     """Collectives by the reason why measuring stopped before the whole grid was measured."""
-    return grouped((name for name, reason in reasons.items() if reason != WHOLE), reasons.__getitem__)
+    return grouped((name for name, reason in reasons.items() if reason != StopReason.WHOLE), reasons.__getitem__)

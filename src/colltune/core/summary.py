@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from colltune.core.choice import Choice
 from colltune.core.disturbance import Disturbance
@@ -12,8 +13,17 @@ from colltune.core.units import format_budget
 
 # No scheduler gives a job more time than a week.
 MOST_BUDGET_S = 7 * 86400.0
-# Why a collective was measured no further, where more measuring could still find something faster.
-BUDGET_SPENT = "the time for measuring is spent"
+
+
+class StopReason(StrEnum):
+    """Why a campaign measured a collective no further. A learner that has enough says why in a sentence of its own."""
+
+    BUDGET_SPENT = "the time for measuring is spent"  # more of it could still find something faster
+    WHOLE = "the whole grid was measured"
+    NOT_WORTH = "more measuring is not expected to gain enough for its time, beside what the site has proven"
+    NOT_ASKED = "nothing more was asked for"
+    STOPPED = "stopped from outside"
+    PREDICTED = "predicted, not measured"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +132,7 @@ class Summary:
     seed: int = 0
     gated: bool = True
     samples: int = 0
-    reasons: Mapping[str, str] = field(default_factory=dict)
+    reasons: Mapping[str, StopReason | str] = field(default_factory=dict)
     interrupted: bool = False
     share: TimeShare = TimeShare()
     decisions: tuple[Decision, ...] = ()

@@ -8,7 +8,7 @@ from pathlib import Path
 from colltune.core.choice import DEFAULT
 from colltune.core.judged_together import JudgedRegion
 from colltune.core.proven import Decision, Verdict, Why, launches_text
-from colltune.core.summary import BUDGET_SPENT
+from colltune.core.summary import StopReason
 from colltune.core.units import format_count, format_duration, format_size
 from colltune.judge.wording import at_least
 from colltune.machine.command_lines import run_command, use_command
@@ -109,7 +109,7 @@ def next_steps(findings: Findings, directory: Path) -> list[tuple[str, str]]:
         steps.append(
             ("next", f"tune again with {summary.more_time}: it also tries {format_calls(count)} that looked faster")
         )
-    if not steps and BUDGET_SPENT in summary.reasons.values():
+    if not steps and StopReason.BUDGET_SPENT in summary.reasons.values():
         # Nothing that looked faster was left out, but not all was looked at.
         steps.append(("next", f"tune again with {summary.more_time}: this one ended before enough was measured"))
     elif not steps and summary.gated:

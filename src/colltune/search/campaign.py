@@ -16,7 +16,7 @@ from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
 from colltune.core.stop import INTERRUPTIONS, StopRequest
-from colltune.core.summary import BUDGET_SPENT
+from colltune.core.summary import StopReason
 from colltune.learn.contract import Learner
 from colltune.learn.stakes import Stakes
 from colltune.measure.contract import Effort, Source
@@ -36,8 +36,6 @@ _FAIR_PART = 0.35
 _LOOK_AHEAD = 3
 # Where all of these are, so many times more.
 _FARTHER = 16
-WHOLE = "the whole grid was measured"
-NOT_WORTH = "more measuring is not expected to gain enough for its time, beside what the site has proven"
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,7 @@ class Outcome:
     """How a campaign ended. ``reasons`` says, per collective, why its measuring stopped."""
 
     samples: tuple[Sample, ...]
-    reasons: Mapping[str, str]
+    reasons: Mapping[str, StopReason | str]
     elapsed_s: float
     interrupted: bool
 
@@ -121,8 +119,8 @@ class Campaign:
                     pass
         except INTERRUPTIONS:
             interrupted = True
-        last = BUDGET_SPENT if math.isfinite(self.budget_s) else "nothing more was asked for"
-        last = "stopped from outside" if interrupted else last
+        last = StopReason.BUDGET_SPENT if math.isfinite(self.budget_s) else StopReason.NOT_ASKED
+        last = StopReason.STOPPED if interrupted else last
         reasons = {name: agenda.reason or last for name, agenda in self._agendas.items()}
         return Outcome(tuple(self._samples), reasons, self.clock() - self._started_s, interrupted)
 
@@ -173,9 +171,9 @@ class Campaign:
         for agenda in active:
             done = rest_s[agenda.collective] == 0.0 and not agenda.in_order(1)
             if done and not self._awaits(agenda.collective):
-                agenda.reason = WHOLE
+                agenda.reason = StopReason.WHOLE
             elif not self._is_worth_its_time(agenda):
-                agenda.reason = NOT_WORTH
+                agenda.reason = StopReason.NOT_WORTH
         active = [agenda for agenda in active if agenda.reason is None]
         if left_s <= 0.0 or not active:
             return []

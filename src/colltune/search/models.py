@@ -7,8 +7,9 @@ import numpy as np
 from colltune.core.choice import Choice
 from colltune.core.model_answers import Model, Prediction
 from colltune.core.scenario import Scenario
+from colltune.core.summary import StopReason
 from colltune.learn.contract import Learner
-from colltune.search.campaign import WHOLE, Outcome
+from colltune.search.campaign import Outcome
 
 
 class MeasuredModel:
@@ -37,7 +38,7 @@ def models_of(
     """
     models: dict[str, Model] = {}
     for name, learner in learners.items():
-        enough = grid_alone and (outcome.interrupted or outcome.reasons.get(name) == WHOLE)
+        enough = grid_alone and (outcome.interrupted or outcome.reasons.get(name) == StopReason.WHOLE)
         known = any(scenario.collective == name for scenario, _ in medians)
         models[name] = learner.model() if known and not enough else MeasuredModel(medians)
     return models

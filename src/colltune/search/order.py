@@ -9,6 +9,7 @@ from colltune.core.choice import Choice
 from colltune.core.sample import Sample
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
+from colltune.core.summary import StopReason
 from colltune.learn.contract import Learner
 from colltune.learn.scenario_columns import Floats
 from colltune.schedule.durations import Durations, ScenarioRows
@@ -38,7 +39,7 @@ class Agenda:
         self._asked: list[Point] | None = None
         self._asked_for = 0
         self._gains: tuple[list[Point], Floats] | None = None  # of points, as long as nothing new is told
-        self.reason: str | None = None  # why nothing more is measured
+        self.reason: StopReason | str | None = None  # why nothing more is measured
 
     @property
     def collective(self) -> str:
