@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from math import isqrt
 from pathlib import Path
-from typing import Any
 
 from colltune.alltoallv.setting import COLLECTIVE, LIBRARY, Setting, Shape
 from colltune.core.errors import InputError, on_os_error
@@ -95,7 +94,7 @@ BOUND_TO = {"mpi": "MPI", "mpi_version": "version", "mpi_build": "build", "machi
 _MADE = "# made: "
 
 
-def save_table(path: Path, entries: Iterable[TableEntry], made: Mapping[str, Any]) -> None:
+def save_table(path: Path, entries: Iterable[TableEntry], made: Mapping[str, object]) -> None:
     """Writes ``entries``; ``made`` says where (see ``BOUND_TO``) and from what.
 
     Raises InputError where that cannot be done.

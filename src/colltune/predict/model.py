@@ -193,7 +193,7 @@ class _ModelHead(msgspec.Struct):
     collectives: dict[str, _WrittenTimes]
 
 
-def _read(arrays: Mapping[str, Any]) -> TimesModel:
+def _read(arrays: Mapping[str, NDArray[Any]]) -> TimesModel:
     head = read_record(bytes(arrays[HEAD]), _ModelHead)
     if head.schema != SCHEMA or head.terms != tuple(TERMS):
         raise ValueError(f"it has schema {head.schema}, and this colltune reads {SCHEMA}")

@@ -1,9 +1,8 @@
 """A tuning for other programs, and for a ticket: the first screen of the report as a record and as Markdown."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from colltune.core.proven import Decision
 from colltune.judge.wording import record
@@ -78,7 +77,7 @@ def report_markdown(findings: Findings, directory: Path) -> str:
     return "\n".join([*lines, "", _escaped("; ".join(facts(findings)))])
 
 
-def _row(cells: Any) -> str:
+def _row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(_escaped(cell) for cell in cells)} |"
 
 

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from colltune.core.errors import ColltuneError, InputError
 from colltune.deploy.applied import AppliedTuning, put_in_force
@@ -58,13 +58,18 @@ class RunOptions:
     def of(cls, arguments: RunArguments) -> RunOptions:
         """What a caller said. Raises InputError for what cannot be understood."""
         said = complete(RunArguments, arguments)
-        read: dict[str, Any] = {
-            **said,
-            "share": parse_share(str(said["share"])) if said["measure"] else _AUTO_SHARE,
-            "risk": parse_risk(str(said["risk"])),
-            **{name: Path(value) for name in ("alltoallv", "store") if (value := said[name]) is not None},
-        }
-        return cls(**read)
+        return cls(
+            said["prove"],
+            said["profile"],
+            said["measure"],
+            parse_share(str(said["share"])) if said["measure"] else _AUTO_SHARE,
+            said["auto"],
+            parse_risk(str(said["risk"])),
+            said["provisional"],
+            said["via"],
+            None if (table := said["alltoallv"]) is None else Path(table),
+            None if (store := said["store"]) is None else Path(store),
+        )
 
     @property
     def way(self) -> str:
