@@ -16,7 +16,7 @@ from colltune.core.summary import Summary
 from colltune.mpi.installation import Installation
 from colltune.predict.guesses import MOST_PROBABLE, gain_texts
 from colltune.predict.model import load_model
-from colltune.session import predict_here
+from colltune.session import predict as predicting
 from colltune.session.predict import PredictResult, existing_tuning, predict, widened
 from colltune.store.earlier import tuned_sizes
 from colltune.store.tuning import load_tuning, save_tuning
@@ -69,7 +69,7 @@ def test_nothing_is_handed_over_that_may_lose_more_often_than_is_risked(whole: t
 @pytest.mark.parametrize("risk", [0.0, 0.6, float("nan")])
 def test_a_risk_that_is_none_is_refused(mpi: Installation, tmp_path: Path, risk: float):
     with pytest.raises(InputError, match="a risk of"):
-        predict_here.predict_here([], tmp_path / "tuned", MachineOptions(str(mpi.mpiexec)), risk=risk)
+        predicting.predict_here([], tmp_path / "tuned", MachineOptions(str(mpi.mpiexec)), risk=risk)
 
 
 def test_the_whole_machine_is_predicted_without_a_pause(whole: tuple[PredictResult, float]):
@@ -90,13 +90,13 @@ def test_files_that_the_library_would_not_read_are_not_handed_over(
         }
         return replace(made, tuning=replace(made.tuning, files=files))
 
-    monkeypatch.setattr(predict_here, "predict", of_tomorrow)
+    monkeypatch.setattr(predicting, "predict", of_tomorrow)
     out, where = tmp_path / "tuned", MachineOptions(str(mpi.mpiexec), nodes=32, ppn=64)
     with pytest.raises(InputError, match="has no algorithm MPIR_Allreduce_intra_tomorrow"):
-        predict_here.predict_here([], out, where, risk=0.5)
+        predicting.predict_here([], out, where, risk=0.5)
     assert not out.exists()
     monkeypatch.undo()
-    assert predict_here.predict_here([], out, where, risk=0.5).result is not None
+    assert predicting.predict_here([], out, where, risk=0.5).result is not None
     assert load_tuning(out).files
 
 
@@ -169,5 +169,5 @@ def test_a_prediction_is_installed_beside_the_mpi_used_by_a_job_and_removed(mpi:
 def test_nothing_is_predicted_for_a_fabric_that_no_cluster_had(mpi: Installation, tmp_path: Path):
     record = RECORDED / "machines" / "wsl2.tar.gz"
     with pytest.raises(InputError, match="Ethernet"):
-        predict_here.predict_here([], tmp_path / "tuned", MachineOptions(str(mpi.mpiexec)), hardware=record)
+        predicting.predict_here([], tmp_path / "tuned", MachineOptions(str(mpi.mpiexec)), hardware=record)
     assert not (tmp_path / "tuned").exists()

@@ -105,7 +105,7 @@ def predict(
     What was measured in ``out`` stays. ``hardware``: the record of a compute node (`colltune doctor --record`). No rule
     loses more than 3% against the default with a predicted probability above ``risk``.
     """
-    from colltune.session.predict_here import predict_here
+    from colltune.session.predict import predict_here
 
     predict_here(
         names_of(collectives),
@@ -135,8 +135,7 @@ def plan(
     ``calibrated_by``: a tuning whose measurements tell what takes how long; None measures on this job. ``launch``: what
     a launch takes there. Nothing is written.
     """
-    from colltune.session.plan import BUDGETS_S
-    from colltune.session.plan_here import plan_here
+    from colltune.session.plan import BUDGETS_S, plan_here
 
     tuned = calibrated_by.directory if isinstance(calibrated_by, Tuned) else calibrated_by
     return plan_here(

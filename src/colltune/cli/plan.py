@@ -43,8 +43,7 @@ def plan(
     below the table say what was assumed. Writes nothing.
     """
     from colltune.core.units import parse_duration, parse_size
-    from colltune.session.plan import BUDGETS_S
-    from colltune.session.plan_here import plan_here
+    from colltune.session.plan import BUDGETS_S, plan_here
 
     costs = plan_here(
         collectives or [],

@@ -45,7 +45,7 @@ def predict(
     --ppn may be those of the whole machine.
     """
     from colltune.core.units import parse_size
-    from colltune.session.predict_here import predict_here
+    from colltune.session.predict import predict_here
 
     done = predict_here(
         collectives or [],

@@ -43,7 +43,7 @@ def init(
     store = SiteStore.made(directory)
     if predict:
         from colltune.bench.workbench import MachineOptions
-        from colltune.session.predict_here import predict_here
+        from colltune.session.predict import predict_here
 
         predicted = predict_here([], None, MachineOptions(), install=True, hardware=hardware).out
         typer.echo(f"{predicted} is predicted, not proven: for jobs until a release of what they measured replaces it.")

@@ -12,14 +12,16 @@ from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 
+from colltune.bench.backends import recall_backend
 from colltune.bench.contract import Bench
-from colltune.bench.workbench import check_collectives
+from colltune.bench.workbench import MachineOptions, check_collectives, open_workbench
 from colltune.catalog import Catalogue
+from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import PER_BLOCK, Scenario
 from colltune.core.space import Point, message_sizes, shapes, tuned_sizes, weights_in_job
-from colltune.core.units import format_count, format_duration
+from colltune.core.units import format_count, format_duration, require_sizes
 from colltune.measure.contract import Effort
 from colltune.prove.audit.claims import most_claims
 from colltune.prove.replay.conformance import rank_counts
@@ -275,3 +277,47 @@ def _remarks(calibration: LaunchCosts, shape: tuple[int, int], launch_s: float |
     if launch_s is None and shape[0] != calibration.nodes:
         took = format_duration(calibration.launch_s)
         yield f"a launch took {took} on {here}, and is taken to grow with the doublings of the nodes"
+
+
+def plan_here(
+    collectives: Sequence[str],
+    machine: MachineOptions,
+    *,
+    tuned: Path | None = None,
+    smallest_bytes: int = 1,
+    largest_bytes: int = LARGEST_BYTES,
+    budgets_s: Sequence[float] = BUDGETS_S,
+    launch_s: float | None = None,
+) -> Costs:
+    """What a tuning takes on the nodes and ranks per node of ``machine``, which may be more than this job has.
+
+    Calibrated by the measurements of the tuning in ``tuned``, else by one launch on the nodes of this job. No name is
+    all collectives. Raises ColltuneError.
+    """
+    if collectives:
+        parse_collectives(collectives)
+    require_sizes(smallest_bytes, largest_bytes)
+    if any(budget_s <= 0.0 for budget_s in budgets_s):
+        raise InputError("the budget must not be empty", "Give for example --budget 5m")
+    if tuned is not None:
+        calibration, environment = calibration_of(tuned), load_tuning(tuned).environment
+        catalogue, thread_level = recall_backend(environment).catalogue, environment.thread_level
+    else:
+        bench = open_workbench(replace(machine, nodes=None, ppn=None), os.environ)
+        names, _ = check_collectives(collectives or bench.catalogue.entries, bench.catalogue)
+        calibration = calibrate(bench, names)
+        catalogue, thread_level = bench.catalogue, bench.thread_level
+    shape = (machine.nodes or calibration.nodes, machine.ppn or calibration.ppn)
+    if shape[0] * shape[1] < 2:
+        raise InputError("a job of one rank has nothing to tune", "Give --ppn 2 or more")
+    return costs_of(
+        catalogue,
+        calibration,
+        collectives,
+        shape,
+        thread_level=thread_level,
+        smallest_bytes=smallest_bytes,
+        largest_bytes=largest_bytes,
+        budgets_s=budgets_s,
+        launch_s=launch_s,
+    )
