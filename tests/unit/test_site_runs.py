@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from colltune.cli.app import app
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
+from colltune.core.interval import Interval
 from colltune.session.application_gain import gain_of
 from colltune.session.site.runs import add_run, copied_if_released, store_for_runs
 from colltune.session.site.state import SavedBy, saved_by_release, status
@@ -68,16 +69,16 @@ def test_what_applications_saved_is_told_by_release_in_node_hours(
     expected_h = sum(2 * one.saved_s.estimate for one in gains) / 3600.0
     ((one,),) = [machine.saved for machine in status(store).machines]
     assert (one.release, one.runs, one.too_short) == (later(store), 2, 0)
-    assert one.saved_h == pytest.approx(expected_h)
+    assert one.saved_h.estimate == pytest.approx(expected_h)
     assert one.measured_h == pytest.approx(sum(2 * one.elapsed_s for one in gains) / 3600.0)
-    assert 0.0 < one.low_h < one.saved_h < one.high_h
+    assert 0.0 < one.saved_h.low < one.saved_h.estimate < one.saved_h.high
 
 
 def test_a_run_that_was_too_short_to_tell_counts_nothing() -> None:
     told, silent = Saved(7200.0, 360.0, 36.0, 720.0), Saved(3600.0, 3600.0, None, None)
     assert saved_by_release([("a", told), ("b", silent), ("a", told), ("a", silent)]) == [
-        SavedBy("a", 2, 1, 4.0, pytest.approx(0.2), pytest.approx(0.02), pytest.approx(0.4)),
-        SavedBy("b", 0, 1, 0.0, 0.0, 0.0, 0.0),
+        SavedBy("a", 2, 1, 4.0, Interval(*(pytest.approx(hours) for hours in (0.2, 0.02, 0.4)))),
+        SavedBy("b", 0, 1, 0.0, Interval(0.0, 0.0, 0.0)),
     ]
 
 
@@ -113,8 +114,8 @@ def test_a_run_under_a_users_own_tuning_is_told_apart_from_those_under_a_release
     ((mine, of_release),) = [machine.saved for machine in status(store).machines]
     assert (mine.release, mine.runs, of_release.release) == ("", 1, later(store))
     shown = CliRunner().invoke(app, ["site", "status", "--store", str(store.directory)]).output
-    assert f"  users' own tunings: {mine.saved_h:.3g} node-hours saved" in shown
-    assert f"  {later(store)}: {of_release.saved_h:.3g} node-hours saved" in shown
+    assert f"  users' own tunings: {mine.saved_h.estimate:.3g} node-hours saved" in shown
+    assert f"  {later(store)}: {of_release.saved_h.estimate:.3g} node-hours saved" in shown
 
 
 def test_a_store_that_takes_nothing_keeps_the_run_beside_its_tuning_until_it_does(

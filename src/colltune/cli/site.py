@@ -93,14 +93,14 @@ def _show_shape(shape: ShapeCoverage) -> None:
 def _show_saved(saved: SavedBy) -> None:
     from colltune.core.units import format_count
 
-    told = "no run was long enough to tell what they saved"
+    text = "no run was long enough to tell what they saved"
     if saved.runs:
-        told = (
-            f"{saved.saved_h:.3g} node-hours saved ({saved.low_h:.3g} to {saved.high_h:.3g}) in"
+        text = (
+            f"{saved.saved_h.estimate:.3g} node-hours saved ({saved.saved_h.low:.3g} to {saved.saved_h.high:.3g}) in"
             f" {format_count(saved.runs, 'measured run')} of {saved.measured_h:.3g} node-hours"
         )
     short = f"; {format_count(saved.too_short, 'run')} too short to tell" if saved.runs and saved.too_short else ""
-    typer.echo(f"  {saved.under}: {told}{short}")
+    typer.echo(f"  {saved.under}: {text}{short}")
 
 
 def _date(when_s: float) -> str:

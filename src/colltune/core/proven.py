@@ -91,6 +91,12 @@ class Decision:
         text += CUT_RATIOS if self.cut else ""
         return f"{text}; {why}" if why else text
 
+    def if_kept(self, verdict: Verdict, reason: str, why: Why | None = None) -> "Decision":
+        """A decision that was kept is no longer: it has ``verdict``, for this ``reason``. Others stay."""
+        if self.verdict is not Verdict.KEPT:
+            return self
+        return replace(self, verdict=verdict, reason=reason, why=why or self.why)
+
     @property
     def has_evidence(self) -> bool:
         """Whether it was compared, itself or in its region."""

@@ -1,7 +1,7 @@
 """Decisions as ordered rules: what every file format expresses, and what Python can evaluate."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from colltune.core.choice import DEFAULT, Choice
@@ -105,6 +105,12 @@ class RuleSet:
 
     def evaluate(self, scenario: Scenario) -> Choice:
         return self.rule_for(scenario).choice
+
+    @staticmethod
+    def decided(rule_sets: Mapping[str, "RuleSet"], scenario: Scenario) -> Choice:
+        """What ``rule_sets`` choose: the default for a collective that has none."""
+        rules = rule_sets.get(scenario.collective)
+        return DEFAULT if rules is None else rules.evaluate(scenario)
 
     @classmethod
     def always(cls, collective: str, basis: SizeBasis, choice: Choice = DEFAULT) -> "RuleSet":

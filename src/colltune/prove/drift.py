@@ -14,6 +14,7 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.grouping import grouped
 from colltune.core.proven import Verdict
+from colltune.core.rules import RuleSet
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
@@ -96,11 +97,6 @@ def look_again(
     return rules, launches
 
 
-def _choice_of(tuning: Tuning, scenario: Scenario) -> Choice:
-    rules = tuning.rule_sets.get(scenario.collective)
-    return DEFAULT if rules is None else rules.evaluate(scenario)
-
-
 def _usable(samples: Sequence[Sample], bench: Bench, budget_s: float) -> list[Sample]:
     """Those with a time, of shapes that this job can form and calls that are short enough."""
     return [
@@ -125,15 +121,15 @@ def _promises(tuning: Tuning, samples: Sequence[Sample], bench: Bench) -> list[P
     proofs = {one.scenario: one for one in tuning.summary.having(Verdict.KEPT) if one.has_evidence}
     compared = {one.scenario for one in tuning.summary.decisions if one.ratios}
     by_default = grouped((one for one in samples if one.choice == DEFAULT), lambda one: one.scenario)
-    found = []
+    promises = []
     for scenario in sorted({*compared, *(sample.scenario for sample in samples)}):
-        choice = _choice_of(tuning, scenario)
+        choice = RuleSet.decided(tuning.rule_sets, scenario)
         equal_bits = scenario.collective in tuning.summary.reproducible
         if equal_bits or not _fits(scenario, bench) or choice in (DEFAULT, bench.baseline(scenario)):
             continue
         proof, then_s = proofs.get(scenario), [one.time_s for one in by_default.get(scenario, ())]
-        found.append(Promise(scenario, choice, proof, median(then_s) if then_s else None))
-    return found
+        promises.append(Promise(scenario, choice, proof, median(then_s) if then_s else None))
+    return promises
 
 
 def _affordable(promises: Sequence[Promise], budget_s: float) -> tuple[list[Promise], int]:

@@ -1,7 +1,6 @@
 """Candidates for the proof, and the rules that follow from its decisions."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from statistics import median
 
 from colltune.bench.contract import Bench
@@ -41,12 +40,7 @@ def judge_one_launch(
 
 def provisional(decisions: Sequence[Decision], missing: str, why: str = "the job was ended") -> list[Decision]:
     """``decisions``, those kept made provisional: ``missing`` was not done, ``why`` is what kept it from it."""
-    return [
-        replace(result, verdict=Verdict.PROVISIONAL, reason=f"{missing}: {why}")
-        if result.verdict is Verdict.KEPT
-        else result
-        for result in decisions
-    ]
+    return [decision.if_kept(Verdict.PROVISIONAL, f"{missing}: {why}") for decision in decisions]
 
 
 def proven_rules(

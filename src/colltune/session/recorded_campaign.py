@@ -125,7 +125,7 @@ def _scores(grids: Sequence[Grid], rules: Mapping[str, RuleSet], weight: Weight)
             default_s = float(grid.default_s[row])
             if not math.isfinite(default_s):
                 continue
-            choice = rules[grid.collective].evaluate(scenario) if grid.collective in rules else DEFAULT
+            choice = RuleSet.decided(rules, scenario)
             legal = choice != DEFAULT and choice in grid.space.choices(scenario)
             tuned_s = grid.time(scenario, choice) if legal else default_s
             best_s = min(default_s, float(grid.best_s[row]))

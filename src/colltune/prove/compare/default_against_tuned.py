@@ -1,12 +1,13 @@
 """Compares the library with the tuned file and without it, also at sizes that were not tuned."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Unpack
 
 from colltune.bench.contract import Bench, LibraryBench
-from colltune.core.choice import DEFAULT, Choice
+from colltune.core.choice import DEFAULT
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import REDUCTIONS, Scenario
 from colltune.core.space import shapes
@@ -41,21 +42,16 @@ def _spread(scenarios: Sequence[Scenario], most: int) -> list[Scenario]:
 
 def scenarios_to_verify(tuning: Tuning, tuned_sizes: Mapping[str, Sequence[int]], bench: Bench) -> list[Scenario]:
     """Over all collectives and the shapes that the job at hand can form."""
-    found: list[Scenario] = []
+    scenarios: list[Scenario] = []
     for nodes, ppn in reversed(shapes(bench.nodes, bench.ppn)):
         for name, rules in tuning.rule_sets.items():
-            found += held_out(rules, tuned_sizes.get(name, ()), nodes, ppn)
-    return found
+            scenarios += held_out(rules, tuned_sizes.get(name, ()), nodes, ppn)
+    return scenarios
 
 
 def tuned_side(name: str, bench: LibraryBench, tuning: Tuning, directory: Path) -> Side:
     """``bench`` with ``tuning``, whose files are in ``directory``."""
-
-    def decides(scenario: Scenario) -> Choice:
-        rules = tuning.rule_sets.get(scenario.collective)
-        return DEFAULT if rules is None else rules.evaluate(scenario)
-
-    return Side(name, bench, tuning.variables_at(directory), decides)
+    return Side(name, bench, tuning.variables_at(directory), partial(RuleSet.decided, tuning.rule_sets))
 
 
 def verify(

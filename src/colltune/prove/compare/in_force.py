@@ -7,7 +7,7 @@ in every call; with few ranks and bytes the search can take as long as the bette
 import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from colltune.bench.contract import LibraryBench
@@ -32,6 +32,7 @@ _LAUNCHES = 5
 _MOST_RULED = 32
 # Scenarios whose default has something in common with a rule of another one: at most so many are looked at.
 _TOUCHED = 8
+_UNCOMPARED = "the budget ended before the files were compared in force"
 _NOT_WORTH_IT = "in force, the search of the file costs more than it gains"
 _EFFORT = Effort(relative_width=0.03, box_s=0.004, fewest=20, most=200)
 
@@ -87,7 +88,7 @@ class FilesComparison:
                 until_s=self.deadline_s + self.grace_s,
             )
             if not {c.scenario for c in found} & {result.scenario for result in kept}:
-                return [_uncompared(result) for result in results]
+                return [result.if_kept(Verdict.NOT_TRIED, _UNCOMPARED, Why.BUDGET) for result in results]
             touching = self._touching(kept)
             slowed = self._slowed_beside(found, touching)
             beside = {c.scenario for c in found if c.choice == DEFAULT and self._meets(c.scenario, touching)}
@@ -100,7 +101,7 @@ class FilesComparison:
             last = (
                 round_number == _ROUNDS - 1 or self.bench.now_s() + self._round_s(scenarios, launches) > self.deadline_s
             )
-            results = [_after(result, refused) for result in results]
+            results = _after(results, refused)
             if last:
                 return self._without_longer_files(results, tuning, costs)
         return results
@@ -178,12 +179,12 @@ class FilesComparison:
         """After the last comparison: what stays, where refusals cut the rules of a collective into more."""
         rules = self.emit(self.rules_of(results)).rule_sets
         growth = {name: len(rules[name].rules) / max(len(tried.rule_sets[name].rules), 1) for name in rules}
-        dear = {
+        costly = {
             r.scenario: _NOT_WORTH_IT
             for r in results
             if r.verdict is Verdict.KEPT and self._gain(costs, r, growth[r.scenario.collective]) <= 0.0
         }
-        return [_after(result, dear) for result in results]
+        return _after(results, costly)
 
     def _costs(self, found: Sequence[Comparison], kept: Sequence[Decision]) -> dict[str, SearchCost]:
         """By collective."""
@@ -226,14 +227,10 @@ def _is_shorter(result: Decision, comparison: Comparison) -> bool:
     return same and result.choice == comparison.choice and one.size_bytes <= other.size_bytes
 
 
-def _uncompared(result: Decision) -> Decision:
-    if result.verdict is not Verdict.KEPT:
-        return result
-    ended = "the budget ended before the files were compared in force"
-    return replace(result, verdict=Verdict.NOT_TRIED, why=Why.BUDGET, reason=ended)
-
-
-def _after(result: Decision, refused: Mapping[Scenario, str]) -> Decision:
-    if result.verdict is Verdict.KEPT and result.scenario in refused:
-        return replace(result, verdict=Verdict.REFUSED, why=Why.SLOW_FILE, reason=refused[result.scenario])
-    return result
+def _after(results: Sequence[Decision], refused: Mapping[Scenario, str]) -> list[Decision]:
+    return [
+        result.if_kept(Verdict.REFUSED, refused[result.scenario], Why.SLOW_FILE)
+        if result.scenario in refused
+        else result
+        for result in results
+    ]

@@ -33,31 +33,28 @@ def standings(runs: Sequence[ApplicationRun]) -> list[Standing]:
 
     All pairs of all runs are one sequence: a rule is called slower, or faster, that is so wherever it was looked at.
     """
-    kinds = _kinds(runs)
     between = [spread_between(runs, time) for time in (in_blocks, in_calls)]
-    made = [one for cells in kinds if (one := _standing(cells, between)) is not None]
-    return sorted(made, key=lambda one: -one.calls)
+    judged = [_standing(cells, between) for cells in _by_kind(runs).values()]
+    return sorted((standing for standing in judged if standing is not None), key=lambda standing: -standing.calls)
 
 
 def spread_between(runs: Sequence[ApplicationRun], time: Time) -> BetweenRuns:
     """How much what ``runs`` say of the same calls differs from run to run."""
-    return between_runs([log_ratios(alike(cell.pairs), time) for _, _, cell in cells] for cells in _kinds(runs))
-
-
-def _kinds(runs: Sequence[ApplicationRun]) -> list[list[_OfRun]]:
-    """Cells of the same choice, size class and shape, of all ``runs``."""
-    return list(_by_kind(runs).values())
+    return between_runs(
+        [log_ratios(alike(cell.pairs), time) for _, _, cell in cells] for cells in _by_kind(runs).values()
+    )
 
 
 def _by_kind(runs: Sequence[ApplicationRun]) -> dict[KindOfCalls, list[_OfRun]]:
-    found: defaultdict[KindOfCalls, list[_OfRun]] = defaultdict(list)
+    """Cells of the same choice, size class and shape, of all ``runs``."""
+    kinds: defaultdict[KindOfCalls, list[_OfRun]] = defaultdict(list)
     for run in runs:
         for job in run.jobs:
             for cell in job.cells:
                 choice = run.record.choices[cell.choice]
                 key = (cell.collective, choice, cell.size_most.bit_length(), cell.nodes, cell.ppn)
-                found[key].append((run, choice, cell))
-    return found
+                kinds[key].append((run, choice, cell))
+    return kinds
 
 
 def expected(runs: Sequence[ApplicationRun]) -> dict[KindOfCalls, tuple[float, float]]:

@@ -13,6 +13,7 @@ from colltune.catalog import load
 from colltune.core.errors import InputError
 from colltune.core.garbage import without_collections
 from colltune.core.grouping import grouped
+from colltune.core.interval import Interval
 from colltune.core.proven import Verdict
 from colltune.core.scenario import Scenario
 from colltune.core.space import message_sizes, shapes
@@ -65,17 +66,15 @@ class SavedBy:
     """What applications saved under a release, by measured runs that could tell, in node-hours.
 
     ``release``: "" for tunings that are in none, which users made for themselves.
-    ``runs``: those that could tell, of ``measured_h`` together. ``saved_h``: between ``low_h`` and ``high_h``, the sums
-    of the bounds of the runs. ``too_short``: runs that had too few blocks for a bound, which count nothing.
+    ``runs``: those that could tell, of ``measured_h`` together. ``saved_h``: its bounds are the sums of theirs.
+    ``too_short``: runs that had too few blocks for a bound, which count nothing.
     """
 
     release: str
     runs: int
     too_short: int
     measured_h: float
-    saved_h: float
-    low_h: float
-    high_h: float
+    saved_h: Interval
 
     @property
     def under(self) -> str:
@@ -143,8 +142,8 @@ def saved_by_release(found: Sequence[tuple[str, Saved]]) -> list[SavedBy]:
 
 def _saved_by(release: str, runs: Sequence[Saved]) -> SavedBy:
     bounded = [(one.run, one.saved, one.low, one.high) for one in runs if one.low is not None and one.high is not None]
-    hours = [sum(column) / 3600.0 for column in zip(*bounded, strict=True)] or [0.0] * 4
-    return SavedBy(release, len(bounded), len(runs) - len(bounded), *hours)
+    measured_h, *saved_h = [sum(column) / 3600.0 for column in zip(*bounded, strict=True)] or [0.0] * 4
+    return SavedBy(release, len(bounded), len(runs) - len(bounded), measured_h, Interval(*saved_h))
 
 
 def _measured_in(

@@ -130,8 +130,7 @@ class Decisions:
 
         One more claim may cost more of a short proof than it gains: that says nothing against what was proven before.
         """
-        rules = self.held.layers.proven.file.get(scenario.collective)
-        before = DEFAULT if rules is None else rules.evaluate(scenario)
+        before = RuleSet.decided(self.held.layers.proven.file, scenario)
         default_s = self._medians_s.get((scenario, self.bench.baseline(scenario)), math.inf)
         return self.choices.get(scenario.collective, {}).get(scenario) == DEFAULT and (
             self._medians_s.get((scenario, before), math.inf) < default_s < math.inf
