@@ -51,7 +51,7 @@ def compare(
     from colltune.api.compared import compare as run_compare
     from colltune.cli.terminal import make_console
 
-    found = run_compare(
+    compared = run_compare(
         a,
         b,
         collectives or (),
@@ -65,7 +65,7 @@ def compare(
         note=lambda note: make_console(err=as_json).print(note, markup=False),
         **where,
     )
-    finish("compare", found, as_json)
+    finish("compare", compared, as_json)
 
 
 @offers(MachineArguments)
@@ -87,7 +87,7 @@ def guidelines(
     from colltune.api.compared import guidelines
     from colltune.cli.terminal import make_console
 
-    found = guidelines(
+    compared = guidelines(
         min_size=min_size,
         max_size=max_size,
         budget=budget,
@@ -96,45 +96,45 @@ def guidelines(
         note=lambda note: make_console(err=as_json).print(note, markup=False),
         **where,
     )
-    finish("guidelines", found, as_json)
+    finish("guidelines", compared, as_json)
 
 
-def finish(command: str, found: Verification, as_json: bool) -> NoReturn:
-    """Prints ``found``, and ends with its exit code."""
+def finish(command: str, compared: Verification, as_json: bool) -> NoReturn:
+    """Prints ``compared``, and ends with its exit code."""
     from colltune.cli.as_json import print_json
 
     if as_json:
-        print_json(command, {**as_record(found), "looked_at": len(found.screened), "open": found.open})
+        print_json(command, {**as_record(compared), "looked_at": len(compared.screened), "open": compared.open})
     else:
-        show(found, "give {launches} runs a side" if found.recorded else "use a larger --budget")
-    raise typer.Exit(exit_code_of(command, found))
+        show(compared, "give {launches} runs a side" if compared.recorded else "use a larger --budget")
+    raise typer.Exit(exit_code_of(command, compared))
 
 
-def exit_code_of(command: str, found: Verification) -> ExitCode:
+def exit_code_of(command: str, compared: Verification) -> ExitCode:
     """Of ``command``: whether the second side is slower anywhere, or nothing can be said of that."""
     from colltune.judge.finding import exit_code
 
-    return exit_code(command, (one.verdict for one in found.comparisons), undecided=found.nowhere_slower is None)
+    return exit_code(command, (row.verdict for row in compared.comparisons), undecided=compared.nowhere_slower is None)
 
 
-def as_record(found: Verification) -> dict[str, object]:
+def as_record(compared: Verification) -> dict[str, object]:
     """What docs/reference/json.md describes, for ``print_json``: the two times have the names of the sides."""
     from colltune.judge.wording import record
 
-    a, b = (f"{name.lower().replace('-', '_')}_s" for name in found.names)
+    a, b = (f"{name.lower().replace('-', '_')}_s" for name in compared.names)
     rows = [
         {
-            **{"scenario": one.scenario, "choice": one.choice, a: one.a_s, b: one.b_s},
-            **record(one.speedup),
-            "verdict": one.verdict,
+            **{"scenario": row.scenario, "choice": row.choice, a: row.a_s, b: row.b_s},
+            **record(row.speedup),
+            "verdict": row.verdict,
         }
-        for one in found.comparisons
+        for row in compared.comparisons
     ]
-    undecided, disturbance = found.undecided, found.disturbance
-    return {"launches": found.launches, "undecided": undecided, "disturbance": disturbance, "comparisons": rows}
+    undecided, disturbance = compared.undecided, compared.disturbance
+    return {"launches": compared.launches, "undecided": undecided, "disturbance": disturbance, "comparisons": rows}
 
 
-def show(found: Verification, more: str) -> None:
+def show(compared: Verification, more: str) -> None:
     """Prints what was found.
 
     ``more``: what to do for more launches, with their number as {launches}.
@@ -143,22 +143,22 @@ def show(found: Verification, more: str) -> None:
     from colltune.report.tables import comparisons_table
 
     console = make_console()
-    if found.disturbance.sentence and not found.recorded:
-        console.print(found.disturbance.sentence, markup=False)
-    if found.disturbance.is_busy:
+    if compared.disturbance.sentence and not compared.recorded:
+        console.print(compared.disturbance.sentence, markup=False)
+    if compared.disturbance.is_busy:
         return
-    if found.comparisons:
-        console.print(comparisons_table(found.comparisons, found.names))
-    for line in _summary(found, more):
+    if compared.comparisons:
+        console.print(comparisons_table(compared.comparisons, compared.names))
+    for line in _summary(compared, more):
         console.print(line, markup=False)
 
 
-def _summary(found: Verification, more: str) -> Iterator[str]:
+def _summary(compared: Verification, more: str) -> Iterator[str]:
     """How much faster it is, and what so few launches could not tell."""
     from colltune.core.choice import DEFAULT
     from colltune.judge.verdict import fewest_launches, mean_speedup
 
-    comparisons, (a, b) = found.comparisons, found.names
+    comparisons, (a, b) = compared.comparisons, compared.names
     if comparisons:
         yield (
             f"speed-up: the median of {a} over {b} of all pairs of launches. It may differ from that of the two"
@@ -167,27 +167,27 @@ def _summary(found: Verification, more: str) -> Iterator[str]:
         ruled = [c for c in comparisons if c.choice != DEFAULT]
         for points, where in ((comparisons, ""), (ruled, " where a rule holds")):
             # Of calls that were chosen because they differ, a mean says nothing.
-            mean = None if found.screened else mean_speedup(points)
+            mean = None if compared.screened else mean_speedup(points)
             if mean is not None:
                 yield format_mean(*mean, where)
-    listed = {(one.scenario, one.choice) for one in comparisons}
+    listed = {(row.scenario, row.choice) for row in comparisons}
     if alike := sum(
-        (one.scenario, one.choice) not in listed and one.scenario not in found.open for one in found.screened
+        (row.scenario, row.choice) not in listed and row.scenario not in compared.open for row in compared.screened
     ):
-        launches = max(len(one.a_launches_s) for one in found.screened)
+        launches = max(len(row.a_launches_s) for row in compared.screened)
         yield f"Alike in {launches} launches of each side, and not listed: {format_count(alike, 'call')}."
-    if found.open:
-        few = "there are too few runs" if found.recorded else "the time was too short"
+    if compared.open:
+        few = "there are too few runs" if compared.recorded else "the time was too short"
         more = more.format(launches=fewest_launches(max(len(comparisons), 1)))
-        yield f"May differ, and {few}: {format_count(len(found.open), 'call')}; {more}."
-    undecided, needed, budget_s = found.undecided.values()
+        yield f"May differ, and {few}: {format_count(len(compared.open), 'call')}; {more}."
+    undecided, needed, budget_s = compared.undecided.values()
     if undecided:
         how = f"use --budget {math.ceil(budget_s / 60)}m" if budget_s else more.format(launches=needed)
         yield (
             f"{undecided} of {len(comparisons)} stay open, for their intervals reach beyond 0.97 to 1.03:"
             f" {needed} launches of each side would decide about half of them; {how}."
         )
-    yield ", ".join(f"{count} {verdict}" for verdict, count in found.counts.items()) + "."
+    yield ", ".join(f"{count} {verdict}" for verdict, count in compared.counts.items()) + "."
 
 
 def format_mean(mean: Interval, points: int, where: str) -> str:

@@ -44,13 +44,13 @@ def check_quickly(tuned: Path, machine: MachineOptions, budget_s: float, seed: i
     answer = ask_applications(tuned, machine)
     if answer is not None:
         console.print(applications_table(answer.standings, "since it was tuned, in the application"))
-        for name in sorted({one.collective for one in answer.standings}):
+        for name in sorted({standing.collective for standing in answer.standings}):
             held = "does not hold: it is slower in the application" if name in answer.lost else "holds"
             say([f"{name}: {held}."])
         say(["Runs with --measure say so; nothing was launched. To measure by launches, give --mpiexec."])
         if answer.lost:
             say([f"Tune again: {colltune_command('tune', *answer.lost, '--out', tuned)}"])
-        return exit_code(_COMMAND, [one.verdict for one in answer.standings])
+        return exit_code(_COMMAND, [standing.verdict for standing in answer.standings])
     report = run_drift(tuned, machine, budget_s=budget_s, seed=seed, begun=say)
     say([report.disturbance.sentence] if report.disturbance.sentence else [])
     if report.disturbance.is_busy:
@@ -72,19 +72,19 @@ def check_quickly(tuned: Path, machine: MachineOptions, budget_s: float, seed: i
     return exit_code(_COMMAND, [rule.verdict for rule in report.found.rules])
 
 
-def _sentences(found: TuningDrift) -> Iterator[str]:
+def _sentences(drift: TuningDrift) -> Iterator[str]:
     from colltune.core.interval import SpeedVerdict
 
-    for name, verdict in found.verdicts.items():
-        mine = [one for one in found.rules if one.promise.scenario.collective == name]
-        unsure = sum(one.verdict is SpeedVerdict.OPEN for one in mine)
-        said = f"holds; rules looked at: {len(mine)}" if verdict.holds else f"does not hold: {verdict.why_not}"
-        yield f"{name}: {said}."
+    for name, verdict in drift.verdicts.items():
+        mine = [rule for rule in drift.rules if rule.promise.scenario.collective == name]
+        unsure = sum(rule.verdict is SpeedVerdict.OPEN for rule in mine)
+        state = f"holds; rules looked at: {len(mine)}" if verdict.holds else f"does not hold: {verdict.why_not}"
+        yield f"{name}: {state}."
         if unsure and verdict.holds:
             yield f"{name}: {unsure} of them looked slower, which may be chance; look again on a quiet node."
-    if not found.rules:
+    if not drift.rules:
         yield "The library's own choice stands everywhere: there is no rule that could be lost."
-    if found.left_out:
-        yield f"{format_count(found.left_out, 'rule')} left out, with calls that take too long for this --budget."
-    launches = format_count(found.launches, "fresh launch", "fresh launches")
+    if drift.left_out:
+        yield f"{format_count(drift.left_out, 'rule')} left out, with calls that take too long for this --budget."
+    launches = format_count(drift.launches, "fresh launch", "fresh launches")
     yield f"{launches}. The default's own times only inform."

@@ -124,7 +124,7 @@ def interval_of(logs: Sequence[float], scale: float, alpha: float) -> Interval:
     ``logs`` and their ``scale`` in units in which they spread as launches do: the evidence expects such gains.
     """
     unit = max(scale / LAUNCH_SPREAD, 1.0)
-    spread = [one / unit for one in logs]
+    spread = [log / unit for log in logs]
     low, high = unit * low_bound(spread, scale / unit, alpha), unit * high_bound(spread, scale / unit, alpha)
     return Interval(sum(logs) / len(logs), low, high)
 

@@ -105,11 +105,11 @@ class Recheck:
     @property
     def deviation(self) -> float:
         """The standard deviation of the shift on an unchanged machine."""
-        one = self.sentinel
-        freedom = max(len(one.ratios) - 1, 0)
-        own = variance(one.ratios) if freedom else 0.0
-        scatter = math.sqrt((_FEWEST * one.scatter**2 + freedom * own) / (_FEWEST + freedom)) if one.scatter else 0.0
-        return scatter * math.sqrt(1.0 / len(self.pairs) + 1.0 / max(len(one.ratios), 1))
+        ratios, usual = self.sentinel.ratios, self.sentinel.scatter
+        freedom = max(len(ratios) - 1, 0)
+        own = variance(ratios) if freedom else 0.0
+        scatter = math.sqrt((_FEWEST * usual**2 + freedom * own) / (_FEWEST + freedom)) if usual else 0.0
+        return scatter * math.sqrt(1.0 / len(self.pairs) + 1.0 / max(len(ratios), 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,36 +126,36 @@ class Validity:
 def sentinels(
     samples: Iterable[Sample],
     most: int,
-    wanted: Callable[[Scenario], Choice | None] = lambda _scenario: None,
+    choice_of: Callable[[Scenario], Choice | None] = lambda _scenario: None,
     default_of: Callable[[Scenario], Choice] = lambda _scenario: DEFAULT,
     compared: Mapping[Pair, Sequence[float]] = MappingProxyType({}),
 ) -> list[Sentinel]:
     """At most ``most`` of each collective, spread over shapes and sizes, three of four where something is gained.
 
-    The choice is ``wanted``, and such scenarios come first; or the fastest one that was measured beside the default,
-    which is ``default_of``. ``compared``: the logarithms of the gains in earlier launches, of each pair.
+    The choice is that of ``choice_of``, and such scenarios come first; or the fastest one that was measured beside the
+    default, which is ``default_of``. ``compared``: the logarithms of the gains in earlier launches, of each pair.
     """
-    proven = {pair: some for pair, some in compared.items() if wanted(pair[0]) == pair[1]}
+    proven = {pair: some for pair, some in compared.items() if choice_of(pair[0]) == pair[1]}
     scatters = {_ALL: 0.0, **_scatters(compared), **_scatters(proven)}
     times: defaultdict[Scenario, dict[Choice, list[float]]] = defaultdict(dict)
     for sample in samples:
         if sample.status is Status.OK:
             times[sample.scenario].setdefault(sample.choice, []).append(sample.time_s)
-    found: defaultdict[str, list[Sentinel]] = defaultdict(list)
+    by_name: defaultdict[str, list[Sentinel]] = defaultdict(list)
     for scenario in sorted(times):
         medians = {choice: median(some) for choice, some in times[scenario].items()}
         default = default_of(scenario)
         others = {choice: time_s for choice, time_s in medians.items() if choice != default}
         if default not in medians or not others:
             continue
-        choice = wanted(scenario)
+        choice = choice_of(scenario)
         promised = choice is not None and choice in others
         if choice is None or not promised:
-            choice = min(others, key=lambda one: others[one])
+            choice = min(others, key=others.__getitem__)
         ratios, scatter = tuple(compared.get((scenario, choice), ())), scatters.get(scenario.collective, scatters[_ALL])
-        one = Sentinel(scenario, choice, medians[default], others[choice], default, promised, ratios, scatter)
-        found[scenario.collective].append(one)
-    return [one for mine in found.values() for one in _chosen(mine, most)]
+        sentinel = Sentinel(scenario, choice, medians[default], others[choice], default, promised, ratios, scatter)
+        by_name[scenario.collective].append(sentinel)
+    return [sentinel for mine in by_name.values() for sentinel in _chosen(mine, most)]
 
 
 def _scatters(compared: Mapping[Pair, Sequence[float]]) -> dict[str, float]:
@@ -164,7 +164,7 @@ def _scatters(compared: Mapping[Pair, Sequence[float]]) -> dict[str, float]:
     freedom: defaultdict[str, int] = defaultdict(int)
     for (scenario, _), ratios in compared.items():
         middle = fmean(ratios)
-        square = sum((one - middle) ** 2 for one in ratios)
+        square = sum((ratio - middle) ** 2 for ratio in ratios)
         for name in (scenario.collective, _ALL):
             squares[name] += square
             freedom[name] += len(ratios) - 1
@@ -172,32 +172,33 @@ def _scatters(compared: Mapping[Pair, Sequence[float]]) -> dict[str, float]:
 
 
 def _chosen(mine: Sequence[Sentinel], most: int) -> list[Sentinel]:
-    promised = sorted((one for one in mine if one.promised), key=lambda one: (format_choice(one.choice), one.scenario))
-    gaining = [one for one in mine if one.gain > _GAIN and not one.promised]
-    rest = [one for one in mine if one.gain <= _GAIN and not one.promised]
+    promised = [sentinel for sentinel in mine if sentinel.promised]
+    promised.sort(key=lambda sentinel: (format_choice(sentinel.choice), sentinel.scenario))
+    gaining = [sentinel for sentinel in mine if sentinel.gain > _GAIN and not sentinel.promised]
+    rest = [sentinel for sentinel in mine if sentinel.gain <= _GAIN and not sentinel.promised]
     few = min(len(rest), max(most // 4, most - len(gaining) - len(promised)))
     first = spread(promised, most - few)
     others = spread(gaining, most - few - len(first))
-    return sorted([*first, *others, *spread(rest, few)], key=lambda one: one.scenario)
+    return sorted([*first, *others, *spread(rest, few)], key=lambda sentinel: sentinel.scenario)
 
 
-def spread(found: Sequence[Item], most: int) -> list[Item]:
+def spread(items: Sequence[Item], most: int) -> list[Item]:
     """At most ``most`` of them, evenly taken."""
-    if len(found) <= most:
-        return list(found)
-    return [found[(2 * number + 1) * len(found) // (2 * most)] for number in range(most)]
+    if len(items) <= most:
+        return list(items)
+    return [items[(2 * number + 1) * len(items) // (2 * most)] for number in range(most)]
 
 
-def recheck(wanted: Sequence[Sentinel], launches: Sequence[Iterable[Sample]]) -> list[Recheck]:
+def recheck(chosen: Sequence[Sentinel], launches: Sequence[Iterable[Sample]]) -> list[Recheck]:
     """``launches``: what was measured again, launch by launch."""
     pairs: defaultdict[Sentinel, list[tuple[float, float]]] = defaultdict(list)
     for samples in launches:
         times = {(s.scenario, s.choice): s.time_s for s in samples if s.status is Status.OK}
-        for one in wanted:
-            now = times.get((one.scenario, one.default)), times.get((one.scenario, one.choice))
+        for sentinel in chosen:
+            now = times.get((sentinel.scenario, sentinel.default)), times.get((sentinel.scenario, sentinel.choice))
             if now[0] is not None and now[1] is not None:
-                pairs[one].append((now[0], now[1]))
-    return [Recheck(one, tuple(pairs[one])) for one in wanted]
+                pairs[sentinel].append((now[0], now[1]))
+    return [Recheck(sentinel, tuple(pairs[sentinel])) for sentinel in chosen]
 
 
 def verdicts(rechecks: Iterable[Recheck], unproven: Collection[Scenario] = frozenset()) -> Mapping[str, Validity]:
@@ -207,14 +208,14 @@ def verdicts(rechecks: Iterable[Recheck], unproven: Collection[Scenario] = froze
     faster. The fastest of many noisy ones looks better than it is, so where it now is a little slower than the default
     nothing has changed; by more than launches differ, that is a change like others.
     """
-    found = grouped(rechecks, lambda one: one.sentinel.scenario.collective)
-    return {name: Validity(_why_not(mine, unproven)) for name, mine in found.items()}
+    by_name = grouped(rechecks, lambda again: again.sentinel.scenario.collective)
+    return {name: Validity(_why_not(mine, unproven)) for name, mine in by_name.items()}
 
 
 def in_doubt(rechecks: Sequence[Recheck], unproven: Collection[Scenario] = frozenset()) -> bool:
     """Whether another launch could tell more of what has changed."""
-    found = [verdicts([replace(one, sure=sure) for one in rechecks], unproven) for sure in (_DOUBTFUL, _PLAIN)]
-    return any(found[0][name].holds != found[1][name].holds for name in found[0])
+    judged = [verdicts([replace(again, sure=sure) for again in rechecks], unproven) for sure in (_DOUBTFUL, _PLAIN)]
+    return any(judged[0][name].holds != judged[1][name].holds for name in judged[0])
 
 
 def _of_algorithm(mine: Sequence[Recheck]) -> str | None:
@@ -222,11 +223,11 @@ def _of_algorithm(mine: Sequence[Recheck]) -> str | None:
 
     The calls of a launch err together in part, so many of them are not as many times as certain.
     """
-    known = (one for one in mine if one.pairs and one.sentinel.scatter and one.sentinel.ratios)
-    found = grouped(known, lambda one: one.sentinel.choice.algorithm)
-    for name, some in sorted(found.items()):
-        shift = mean(one.shift for one in some)
-        alone = mean(one.deviation**2 for one in some)
+    known = (again for again in mine if again.pairs and again.sentinel.scatter and again.sentinel.ratios)
+    by_algorithm = grouped(known, lambda again: again.sentinel.choice.algorithm)
+    for name, some in sorted(by_algorithm.items()):
+        shift = mean(again.shift for again in some)
+        alone = mean(again.deviation**2 for again in some)
         deviation = math.sqrt(alone * (_COMMON + (1.0 - _COMMON) / len(some)))
         if -shift > max(math.log(_LEAST_SHIFT), some[0].sure * deviation):
             return f"{name} gains {math.exp(shift):.2f} times what it did in {len(some)} of {len(mine)} sentinels"
@@ -235,19 +236,19 @@ def _of_algorithm(mine: Sequence[Recheck]) -> str | None:
 
 def _why_not(mine: Sequence[Recheck], unproven: Collection[Scenario]) -> str | None:
     off = [
-        one
-        for one in mine
-        if one.verdict is not SpeedVerdict.HOLDS
-        and not (one.verdict is SpeedVerdict.SLOWER and one.sentinel.scenario in unproven and one.is_alike)
+        again
+        for again in mine
+        if again.verdict is not SpeedVerdict.HOLDS
+        and not (again.verdict is SpeedVerdict.SLOWER and again.sentinel.scenario in unproven and again.is_alike)
     ]
     if len(off) > _STRAY * len(mine):
         return f"{len(off)} of {len(mine)} sentinels changed"
-    slower = [one for one in off if one.verdict is SpeedVerdict.SLOWER and one.sentinel.scenario not in unproven]
+    slower = [look for look in off if look.verdict is SpeedVerdict.SLOWER and look.sentinel.scenario not in unproven]
     if slower:
         return f"{slower[0].sentinel.choice} is now slower than the default in {len(slower)} of {len(mine)} sentinels"
     if (why := _of_algorithm(mine)) is not None:
         return why
-    pace = median(one.pace for one in mine if one.pairs)
+    pace = median(again.pace for again in mine if again.pairs)
     if not 1.0 / _SAME_SPEED <= pace <= _SAME_SPEED:
         return f"calls take {pace:.2f} times as long as then"
     return None

@@ -62,7 +62,7 @@ def _common(own: Floats, free: int) -> tuple[float, float]:
     return known, math.exp(float(logs.mean()) + float(digamma(known / 2)) - math.log(known / 2))
 
 
-def _sum(one: float, free_of_one: float, other: float, free_of_other: float) -> LaunchSpread:
+def _sum(first: float, free_of_first: float, second: float, free_of_second: float) -> LaunchSpread:
     """Two variances added up; the degrees of freedom are Satterthwaite's."""
-    total = one + other
-    return LaunchSpread(math.sqrt(total), total**2 / (one**2 / free_of_one + other**2 / free_of_other))
+    total = first + second
+    return LaunchSpread(math.sqrt(total), total**2 / (first**2 / free_of_first + second**2 / free_of_second))

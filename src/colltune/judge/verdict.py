@@ -107,21 +107,21 @@ def compare_all(
     among the points that have as many launches. ``paired``: launches of the same position were neighbours. Then each
     point also has an interval of its pairs, if these are three or more, and only what lies in both intervals counts.
     """
-    found: dict[tuple[Scenario, Choice], Comparison] = {}
+    judged: dict[tuple[Scenario, Choice], Comparison] = {}
     alike = {key: (key[0].collective, len(both[0]), len(both[1])) for key, both in sides.items()}
     points = len(sides) * _UNPAIRED if paired else len(sides)
     for group in set(alike.values()):
         mine = {key: both for key, both in sides.items() if alike[key] == group}
         for (key, both), spread in zip(mine.items(), spreads(list(mine.values())), strict=True):
-            found[key] = compare(*key, *both, points, spread)
+            judged[key] = compare(*key, *both, points, spread)
         if paired and min(group[1:]) > 2:
             pairs = [[a / b for a, b in zip(*both, strict=False)] for both in mine.values()]
-            for key, ratios, spread in zip(mine, pairs, spreads([(one, (1.0,)) for one in pairs]), strict=True):
-                of_all, of_pairs = found[key].speedup, _of_pairs(ratios, spread, len(sides) * _PAIRED)
+            for key, ratios, spread in zip(mine, pairs, spreads([(row, (1.0,)) for row in pairs]), strict=True):
+                of_all, of_pairs = judged[key].speedup, _of_pairs(ratios, spread, len(sides) * _PAIRED)
                 narrower = of_pairs if of_pairs.high * of_all.low < of_all.high * of_pairs.low else of_all
                 low, high = sorted((max(of_pairs.low, of_all.low), min(of_pairs.high, of_all.high)))
-                found[key] = replace(found[key], speedup=Interval(min(max(narrower.estimate, low), high), low, high))
-    return [found[key] for key in sides]
+                judged[key] = replace(judged[key], speedup=Interval(min(max(narrower.estimate, low), high), low, high))
+    return [judged[key] for key in sides]
 
 
 def _of_all(a_s: Sequence[float], b_s: Sequence[float], spread: LaunchSpread | None, points: float) -> Interval:
@@ -131,7 +131,7 @@ def _of_all(a_s: Sequence[float], b_s: Sequence[float], spread: LaunchSpread | N
 
 def _of_pairs(ratios: Sequence[float], spread: LaunchSpread, points: float) -> Interval:
     """The median of the means of any two ratios and its interval, by Wilcoxon's signed ranks."""
-    means = [math.sqrt(one * other) for n, one in enumerate(ratios) for other in ratios[n:]]
+    means = [math.sqrt(first * other) for n, first in enumerate(ratios) for other in ratios[n:]]
     return _interval(means, _signed_rank(len(ratios), points), _reach(spread, len(ratios), math.inf, points))
 
 
@@ -156,11 +156,12 @@ def _reach(spread: LaunchSpread | None, first: float, second: float, points: flo
 def launches_to_decide(comparisons: Sequence[Comparison], launches: int) -> int:
     """How many launches of each side would decide half of the points that ``launches`` left open; 0: none is."""
     factors = []
-    for one in (c if c.kept is None or c.verdict is not c.kept.verdict else c.kept for c in comparisons):
-        if one.verdict is SpeedVerdict.OPEN:
-            off, same = abs(math.log(one.speedup.estimate)), math.log1p(PRACTICAL)
+    for state in (c if c.kept is None or c.verdict is not c.kept.verdict else c.kept for c in comparisons):
+        if state.verdict is SpeedVerdict.OPEN:
+            speedup = state.speedup
+            off, same = abs(math.log(speedup.estimate)), math.log1p(PRACTICAL)
             # An interval shrinks with the root of the number of launches.
-            width = math.log(one.speedup.high / one.speedup.low) / 2 if one.speedup.low > 0.0 else 0.0
+            width = math.log(speedup.high / speedup.low) / 2 if speedup.low > 0.0 else 0.0
             factors.append(width / (off if off > same else max(same - off, 1e-3)))
     return max(fewest_launches(len(comparisons)), math.ceil(launches * median(factors) ** 2)) if factors else 0
 
@@ -174,11 +175,11 @@ def _rank(first: int, second: int, points: float) -> int:
     # Orders of two samples by their Mann-Whitney statistic: the coefficients of a Gaussian binomial.
     half = first * second // 2
     ways = [1, *[0] * half]
-    for one in range(1, first + 1):
-        for statistic in range(half, second + one - 1, -1):
-            ways[statistic] -= ways[statistic - second - one]
-        for statistic in range(one, half + 1):
-            ways[statistic] += ways[statistic - one]
+    for place in range(1, first + 1):
+        for statistic in range(half, second + place - 1, -1):
+            ways[statistic] -= ways[statistic - second - place]
+        for statistic in range(place, half + 1):
+            ways[statistic] += ways[statistic - place]
     return bisect_right(list(accumulate(ways[:half])), _ERROR / points * comb(first + second, first)) - 1
 
 

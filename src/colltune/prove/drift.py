@@ -59,10 +59,10 @@ def drift(bench: Bench, tuning: Tuning, directory: Path, budget_s: float, seed: 
     kept, left_out = _affordable(promises, budget_s)
     if not samples:
         raise InputError(f"{directory} holds nothing that could be measured again here", "Tune anew")
-    rules = [Holding(one, (), len(kept), legal=one.choice in bench.legal(one.scenario)) for one in kept]
+    rules = [Holding(promise, (), len(kept), legal=promise.choice in bench.legal(promise.scenario)) for promise in kept]
     rules, launches = look_again(
         rules,
-        {one.scenario: bench.baseline(one.scenario) for one in kept},
+        {promise.scenario: bench.baseline(promise.scenario) for promise in kept},
         lambda launch: bench.launch(seed + launch),
         deadline_s,
         bench.now_s,
@@ -118,28 +118,28 @@ def _promises(tuning: Tuning, samples: Sequence[Sample], bench: Bench) -> list[P
 
     Without those that make equal bits: these need not pay.
     """
-    proofs = {one.scenario: one for one in tuning.summary.having(Verdict.KEPT) if one.has_evidence}
-    compared = {one.scenario for one in tuning.summary.decisions if one.ratios}
-    by_default = grouped((one for one in samples if one.choice == DEFAULT), lambda one: one.scenario)
+    proofs = {decision.scenario: decision for decision in tuning.summary.having(Verdict.KEPT) if decision.has_evidence}
+    compared = {decision.scenario for decision in tuning.summary.decisions if decision.ratios}
+    by_default = grouped((sample for sample in samples if sample.choice == DEFAULT), lambda sample: sample.scenario)
     promises = []
     for scenario in sorted({*compared, *(sample.scenario for sample in samples)}):
         choice = RuleSet.decided(tuning.rule_sets, scenario)
         equal_bits = scenario.collective in tuning.summary.reproducible
         if equal_bits or not _fits(scenario, bench) or choice in (DEFAULT, bench.baseline(scenario)):
             continue
-        proof, then_s = proofs.get(scenario), [one.time_s for one in by_default.get(scenario, ())]
+        proof, then_s = proofs.get(scenario), [sample.time_s for sample in by_default.get(scenario, ())]
         promises.append(Promise(scenario, choice, proof, median(then_s) if then_s else None))
     return promises
 
 
 def _affordable(promises: Sequence[Promise], budget_s: float) -> tuple[list[Promise], int]:
     """At most 12 of each collective, and so many that all launches fit into the time. Also: how many had no room."""
-    by_name = grouped(promises, lambda one: one.scenario.collective)
-    chosen = [one for mine in by_name.values() for one in spread(mine, _MANY)]
+    by_name = grouped(promises, lambda promise: promise.scenario.collective)
+    chosen = [promise for mine in by_name.values() for promise in spread(mine, _MANY)]
     kept: list[Promise] = []
     spent_s = 0.0
-    for one in sorted(chosen, key=lambda promise: promise.default_s or 0.0):
-        spent_s += 2.0 * _EFFORT.expected_cost_s(one.default_s or 0.0)
+    for promise in sorted(chosen, key=lambda promise: promise.default_s or 0.0):
+        spent_s += 2.0 * _EFFORT.expected_cost_s(promise.default_s or 0.0)
         if not kept or spent_s * FEWEST_LAUNCHES < _MEASURING_SHARE * budget_s:
-            kept.append(one)
+            kept.append(promise)
     return sorted(kept, key=lambda promise: promise.scenario), len(chosen) - len(kept)

@@ -8,27 +8,27 @@ from colltune.core.units import format_count
 from colltune.judge import wording
 
 
-def standing_text(one: Standing) -> str:
+def standing_text(standing: Standing) -> str:
     """A sentence on what the application says of a choice."""
-    calls, whole = wording.text(one.faster_in_calls), wording.text(one.faster)
+    calls, whole = wording.text(standing.faster_in_calls), wording.text(standing.faster)
     text = (
-        f"{one.choice} in the application: speed-up of the calls {calls}, with all that lies between {whole}:"
-        f" {one.verdict}; {format_count(one.pairs, 'pair')} of blocks, last {one.last}"
+        f"{standing.choice} in the application: speed-up of the calls {calls}, with all that lies between {whole}:"
+        f" {standing.verdict}; {format_count(standing.pairs, 'pair')} of blocks, last {standing.last}"
     )
-    return f"{text}; switched off on {format_count(one.off, 'communicator')}" if one.off else text
+    return f"{text}; switched off on {format_count(standing.off, 'communicator')}" if standing.off else text
 
 
-def applications_table(found: Sequence[Standing], title: str = "in the application") -> TextTable:
+def applications_table(standings: Sequence[Standing], title: str = "in the application") -> TextTable:
     """A row for each choice and kind of call."""
     headers = ("calls of", "choice", "pairs>", "speed-up in them>", "with all between>", "verdict", "last run")
     table = TextTable(headers, title)
-    for one in found:
-        table.add_row(*application_row(one))
+    for standing in standings:
+        table.add_row(*application_row(standing))
     return table
 
 
-def application_row(one: Standing) -> tuple[str, ...]:
+def application_row(standing: Standing) -> tuple[str, ...]:
     """The calls, the choice, how many pairs, the ratio in the calls and with all between, the finding, the last run."""
-    says = f"{one.verdict}, switched off" if one.off else str(one.verdict)
-    ratios = wording.text(one.faster_in_calls), wording.text(one.faster)
-    return one.place, str(one.choice), str(one.pairs), *ratios, says, one.last
+    says = f"{standing.verdict}, switched off" if standing.off else str(standing.verdict)
+    ratios = wording.text(standing.faster_in_calls), wording.text(standing.faster)
+    return standing.place, str(standing.choice), str(standing.pairs), *ratios, says, standing.last

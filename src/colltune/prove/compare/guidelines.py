@@ -39,12 +39,12 @@ class Guideline:
 
 def guidelines_at(nodes: int, ppn: int, smallest: int, largest: int) -> list[Guideline]:
     """Those of one shape of job, for calls of ``smallest`` to ``largest`` bytes, every eighth size; none beyond."""
-    found = [one for text in _MOCK_UPS for one in _mocked(text, nodes, ppn, smallest, largest)]
-    called = {scenario for one in found for scenario in (one.call, *one.mock_up)}
+    made = [guideline for text in _MOCK_UPS for guideline in _mocked(text, nodes, ppn, smallest, largest)]
+    called = {scenario for guideline in made for scenario in (guideline.call, *guideline.mock_up)}
     for name in sorted({scenario.collective for scenario in called}):
         sizes = sorted(scenario for scenario in called if scenario.collective == name)
-        found += [Guideline(one, (more,), f"{name} of {more.size_bytes} B") for one, more in pairwise(sizes)]
-    return found
+        made += [Guideline(call, (more,), f"{name} of {more.size_bytes} B") for call, more in pairwise(sizes)]
+    return made
 
 
 def _mocked(text: str, nodes: int, ppn: int, smallest: int, largest: int) -> Iterator[Guideline]:
@@ -73,9 +73,9 @@ def judge_guidelines(guidelines: Sequence[Guideline], measured: Launched) -> lis
     Where page faults are met, that state of the heap counts in which the call does better. A guideline of which a call
     was not measured is left out.
     """
-    guidelines = [one for one in guidelines if all(len(measured.times_s[s]) > 1 for s in (one.call, *one.mock_up))]
+    guidelines = [g for g in guidelines if all(len(measured.times_s[s]) > 1 for s in (g.call, *g.mock_up))]
     return [
-        max(states, key=lambda one: one.speedup.estimate)
+        max(states, key=lambda comparison: comparison.speedup.estimate)
         for states in zip(
             _judged(guidelines, measured, kept=False), _judged(guidelines, measured, kept=True), strict=True
         )
@@ -83,15 +83,15 @@ def judge_guidelines(guidelines: Sequence[Guideline], measured: Launched) -> lis
 
 
 def _judged(guidelines: Sequence[Guideline], measured: Launched, *, kept: bool) -> list[Comparison]:
-    launches = min((len(measured.times_s[s]) for one in guidelines for s in (one.call, *one.mock_up)), default=0)
+    launches = min((len(measured.times_s[s]) for g in guidelines for s in (g.call, *g.mock_up)), default=0)
     times_s = {s: measured.kept(s, launches) if kept else measured.times_s[s][:launches] for s in measured.times_s}
-    return compare_all({_key(one): (_mock_up_s(one, times_s), times_s[one.call]) for one in guidelines}, paired=True)
+    return compare_all({_key(g): (_mock_up_s(g, times_s), times_s[g.call]) for g in guidelines}, paired=True)
 
 
-def _key(one: Guideline) -> tuple[Scenario, Choice]:
-    return one.call, Choice(one.text)
+def _key(guideline: Guideline) -> tuple[Scenario, Choice]:
+    return guideline.call, Choice(guideline.text)
 
 
-def _mock_up_s(one: Guideline, times_s: Mapping[Scenario, Sequence[float]]) -> list[float]:
-    each = zip(*(times_s[scenario] for scenario in one.mock_up), strict=True)
-    return [sum(of_launch) + _LOCAL_S * one.local_bytes for of_launch in each]
+def _mock_up_s(guideline: Guideline, times_s: Mapping[Scenario, Sequence[float]]) -> list[float]:
+    each = zip(*(times_s[scenario] for scenario in guideline.mock_up), strict=True)
+    return [sum(of_launch) + _LOCAL_S * guideline.local_bytes for of_launch in each]

@@ -76,7 +76,7 @@ class FilesComparison:
             tuning = self.emit(self.rules_of(results))
             write_files(self.workplace, tuning.files)
             scenarios, launches = self._affordable(kept, tuning)
-            found = verify(
+            compared = verify(
                 self.bench,
                 tuning,
                 self.workplace,
@@ -87,15 +87,15 @@ class FilesComparison:
                 deadline_s=self.deadline_s,
                 until_s=self.deadline_s + self.grace_s,
             )
-            if not {c.scenario for c in found} & {result.scenario for result in kept}:
+            if not {c.scenario for c in compared} & {result.scenario for result in kept}:
                 return [result.if_kept(Verdict.NOT_TRIED, _UNCOMPARED, Why.BUDGET) for result in results]
             touching = self._touching(kept)
-            slowed = self._slowed_beside(found, touching)
-            beside = {c.scenario for c in found if c.choice == DEFAULT and self._meets(c.scenario, touching)}
-            found = [c for c in found if c.scenario not in beside]
-            costs = self._costs(found, kept)
+            slowed = self._slowed_beside(compared, touching)
+            beside = {c.scenario for c in compared if c.choice == DEFAULT and self._meets(c.scenario, touching)}
+            compared = [c for c in compared if c.scenario not in beside]
+            costs = self._costs(compared, kept)
             refused = {r.scenario: _NOT_WORTH_IT for r in kept if self._gain(costs, r) <= 0.0}
-            refused |= _refused(found, kept) | slowed
+            refused |= _refused(compared, kept) | slowed
             if not refused:
                 return results
             last = (
@@ -115,9 +115,9 @@ class FilesComparison:
         shortest: list[Scenario] = []
         controls: list[Scenario] = []
         for name in collectives:
-            found = sorted(_controls(tuning.rule_sets[name], self.grid), key=self.time_s)
-            shortest += found[:1]
-            controls += found[1:]
+            controls_of = sorted(_controls(tuning.rule_sets[name], self.grid), key=self.time_s)
+            shortest += controls_of[:1]
+            controls += controls_of[1:]
         controls += [s for s in self._touched(kept, tuning) if s not in {*controls, *shortest}]
         controls.sort(key=self.time_s)
         # The shortest call of each choice in each shape: there the search of the file costs most.
@@ -141,8 +141,8 @@ class FilesComparison:
         """Scenarios without a rule whose default runs an inner collective that another scenario's rule decides."""
         touching = self._touching(kept)
         default = [s for s in self.grid if tuning.rule_sets[s.collective].evaluate(s) == DEFAULT]
-        found = [scenario for scenario in default if touching and self._meets(scenario, touching)]
-        return sorted(found, key=self.time_s)[:: max(1, -(-len(found) // _TOUCHED))]
+        touched = [scenario for scenario in default if touching and self._meets(scenario, touching)]
+        return sorted(touched, key=self.time_s)[:: max(1, -(-len(touched) // _TOUCHED))]
 
     def _touching(self, kept: Sequence[Decision]) -> dict[Hashable, list[tuple[Decision, Choice]]]:
         touching: defaultdict[Hashable, list[tuple[Decision, Choice]]] = defaultdict(list)
@@ -159,12 +159,12 @@ class FilesComparison:
         return [result for key, value in own.items() for result, other in touching.get(key, ()) if other != value]
 
     def _slowed_beside(
-        self, found: Sequence[Comparison], touching: Mapping[Hashable, Sequence[tuple[Decision, Choice]]]
+        self, compared: Sequence[Comparison], touching: Mapping[Hashable, Sequence[tuple[Decision, Choice]]]
     ) -> dict[Scenario, str]:
         """What slows scenarios without a rule by what it has in common with them."""
         return {
             result.scenario: f"in force, it slows {c.scenario.nodes} x {c.scenario.ppn} ranks to {c.speedup}"
-            for c in found
+            for c in compared
             if c.choice == DEFAULT and c.verdict is SpeedVerdict.SLOWER
             for result in self._meets(c.scenario, touching)
         }
@@ -186,10 +186,10 @@ class FilesComparison:
         }
         return _after(results, costly)
 
-    def _costs(self, found: Sequence[Comparison], kept: Sequence[Decision]) -> dict[str, SearchCost]:
+    def _costs(self, compared: Sequence[Comparison], kept: Sequence[Decision]) -> dict[str, SearchCost]:
         """By collective."""
         names = {result.scenario.collective for result in kept}
-        return {n: search_cost([c for c in found if c.scenario.collective == n], kept, self.time_s) for n in names}
+        return {n: search_cost([c for c in compared if c.scenario.collective == n], kept, self.time_s) for n in names}
 
     def _gain(self, costs: Mapping[str, SearchCost], result: Decision, growth: float = 1.0) -> float:
         """The log speed-up that a kept result is expected to have in force."""
@@ -204,8 +204,8 @@ def _controls(rules: RuleSet, grid: Sequence[Scenario]) -> list[Scenario]:
     return default[::step][:_CONTROLS]
 
 
-def _refused(found: Sequence[Comparison], kept: Sequence[Decision]) -> dict[Scenario, str]:
-    slowed = {c.scenario.collective: c for c in found if c.choice == DEFAULT and c.verdict is SpeedVerdict.SLOWER}
+def _refused(compared: Sequence[Comparison], kept: Sequence[Decision]) -> dict[Scenario, str]:
+    slowed = {c.scenario.collective: c for c in compared if c.choice == DEFAULT and c.verdict is SpeedVerdict.SLOWER}
     refused: dict[Scenario, str] = {}
     for result in kept:
         culprit = slowed.get(result.scenario.collective)
@@ -213,7 +213,7 @@ def _refused(found: Sequence[Comparison], kept: Sequence[Decision]) -> dict[Scen
             refused[result.scenario] = (
                 f"in force, the search of the file slows {culprit.scenario.size_bytes} B to {culprit.speedup}"
             )
-    for comparison in found:
+    for comparison in compared:
         if comparison.choice != DEFAULT and comparison.verdict is SpeedVerdict.SLOWER:
             reason = f"in force, the file is only {comparison.speedup} times as fast"
             refused |= {r.scenario: reason for r in kept if _is_shorter(r, comparison) and r.scenario not in refused}
@@ -222,9 +222,9 @@ def _refused(found: Sequence[Comparison], kept: Sequence[Decision]) -> dict[Scen
 
 def _is_shorter(result: Decision, comparison: Comparison) -> bool:
     """Whether the result is of the compared call, or of a shorter one of its choice and shape."""
-    one, other = result.scenario, comparison.scenario
-    same = (one.collective, one.nodes, one.ppn) == (other.collective, other.nodes, other.ppn)
-    return same and result.choice == comparison.choice and one.size_bytes <= other.size_bytes
+    shorter, longer = result.scenario, comparison.scenario
+    same = (shorter.collective, shorter.nodes, shorter.ppn) == (longer.collective, longer.nodes, longer.ppn)
+    return same and result.choice == comparison.choice and shorter.size_bytes <= longer.size_bytes
 
 
 def _after(results: Sequence[Decision], refused: Mapping[Scenario, str]) -> list[Decision]:

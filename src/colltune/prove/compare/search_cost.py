@@ -56,26 +56,26 @@ class SearchCost:
 
 def proven_gain(decision: Decision) -> float:
     """The log speed-up by the audit: between that of its region and that of its own comparisons."""
-    found = [] if decision.region is None else [math.log(decision.region.estimate)]
+    gains = [] if decision.region is None else [math.log(decision.region.estimate)]
     if decision.ratios:
-        found.append(fmean(math.log(ratio) for ratio in decision.ratios))
-    return fmean(found or [0.0])
+        gains.append(fmean(math.log(ratio) for ratio in decision.ratios))
+    return fmean(gains or [0.0])
 
 
 def search_cost(
-    found: Sequence[Comparison], kept: Sequence[Decision], time_s: Callable[[Scenario], float]
+    compared: Sequence[Comparison], kept: Sequence[Decision], time_s: Callable[[Scenario], float]
 ) -> SearchCost:
-    """What ``found``, the comparisons of one collective with files and without, say of their search.
+    """What ``compared``, the comparisons of one collective with files and without, say of their search.
 
     ``time_s``: what a call takes by default, in seconds.
     """
-    if not found:
+    if not compared:
         return SearchCost(0.0, _SEARCH_S, {})
     proven = {decision.scenario: proven_gain(decision) for decision in kept}
-    expected = np.array([0.0 if c.choice == DEFAULT else proven.get(c.scenario, 0.0) for c in found])
-    times_s = np.array([time_s(c.scenario) for c in found])
-    times_s = np.where(np.isfinite(times_s), times_s, [c.a_s for c in found]) * np.exp(-expected)
-    sides = [(c.a_launches_s, c.b_launches_s) for c in found]
+    expected = np.array([0.0 if c.choice == DEFAULT else proven.get(c.scenario, 0.0) for c in compared])
+    times_s = np.array([time_s(c.scenario) for c in compared])
+    times_s = np.where(np.isfinite(times_s), times_s, [c.a_s for c in compared]) * np.exp(-expected)
+    sides = [(c.a_launches_s, c.b_launches_s) for c in compared]
     noise = np.array(
         [
             max(spread.deviation, _LEAST) * math.sqrt(1.0 / len(default) + 1.0 / len(tuned))
@@ -83,14 +83,14 @@ def search_cost(
         ]
     )
     # Unknown: the search in units of _SEARCH_S, what the launches differ by in units of its own deviation.
-    design = np.stack([-_SEARCH_S / times_s, np.full(len(found), _between_launches(sides))], axis=1)
-    beyond = np.log([c.speedup.estimate for c in found]) - expected
+    design = np.stack([-_SEARCH_S / times_s, np.full(len(compared), _between_launches(sides))], axis=1)
+    beyond = np.log([c.speedup.estimate for c in compared]) - expected
     precision = 1.0 / (noise**2 + _OWN**2)
     covariance = np.linalg.inv(np.eye(2) + design.T @ (design * precision[:, None]))
     mean = covariance @ (design.T @ (precision * beyond))
     mean[0] = max(mean[0], 0.0)  # a search takes no less than nothing
     left = (beyond - design @ mean) * _OWN**2 * precision
-    own = {c.scenario: float(value) for c, value in zip(found, left, strict=True)}
+    own = {c.scenario: float(value) for c, value in zip(compared, left, strict=True)}
     return SearchCost(_SEARCH_S * float(mean[0]), _SEARCH_S * math.sqrt(float(covariance[0, 0])), own)
 
 

@@ -69,9 +69,9 @@ def compare_sides(
         for (s, choice), (a_s, b_s) in times_s.items()
         if first.kept_s[s] or second.kept_s[s]
     }
-    beside = {one.scenario: one for one in compare_all({**times_s, **with_kept}, paired=True)}
+    beside = {c.scenario: c for c in compare_all({**times_s, **with_kept}, paired=True)}
     kept, judged = {s for s, _ in with_kept}, compare_all(times_s, paired=True)
-    return [replace(one, kept=beside[one.scenario] if one.scenario in kept else None) for one in judged]
+    return [replace(c, kept=beside[c.scenario] if c.scenario in kept else None) for c in judged]
 
 
 @dataclass(frozen=True)
@@ -126,10 +126,10 @@ def launch_by_turns(
             if medians is None:
                 continue
             calm[which] += 1
-            found, kept = medians
+            medians_s, kept = medians
             for scenario, time_s in kept.items():
                 measured[which].kept_s[scenario][len(measured[which].times_s[scenario])] = time_s
-            for scenario, time_s in found.items():
+            for scenario, time_s in medians_s.items():
                 measured[which].times_s[scenario].append(time_s)
         if launch + 1 < FEWEST_LAUNCHES or mark is None or bench.watch is None:
             continue  # a launch may take a tenth of a second: less than what an editor does now and then
@@ -153,10 +153,10 @@ def _medians_of_launch(
 
     ``refused`` takes what the agent would not measure, and why.
     """
-    found: dict[Scenario, float] = {}
+    medians_s: dict[Scenario, float] = {}
     kept: dict[Scenario, float] = {}
     if side.bench.now_s() >= until_s:
-        return found, kept
+        return medians_s, kept
     with closing(side.bench.launch(seed, side.variables)) as source:
         source.until_s = until_s
         for point, samples in source.measure([Point(scenario, (DEFAULT,)) for scenario in scenarios], effort):
@@ -171,7 +171,7 @@ def _medians_of_launch(
                 what = samples[0].status if samples else "lost"
                 under = dict(side.variables) or side.name
                 raise LaunchError(f"{point.scenario} was {what} with {under}", "Run `colltune verify --results`")
-            found[point.scenario] = median(samples[0].times_s)
+            medians_s[point.scenario] = median(samples[0].times_s)
             if samples[0].kept_s is not None:
                 kept[point.scenario] = samples[0].kept_s
-    return None if source.disturbed else (found, kept)
+    return None if source.disturbed else (medians_s, kept)

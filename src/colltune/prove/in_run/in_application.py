@@ -62,13 +62,13 @@ def expected(runs: Sequence[ApplicationRun]) -> dict[KindOfCalls, tuple[float, f
 
     Also of a single pair, which says little: for how long the next run is to try, and not for what is sure.
     """
-    found = {}
+    kinds = {}
     for key, cells in _by_kind(runs).items():
-        logs = [one for _, _, cell in cells for one in log_ratios(cell.pairs, in_blocks)]
+        logs = [log for _, _, cell in cells for log in log_ratios(cell.pairs, in_blocks)]
         if logs:
             spread = max(pstdev(logs), LAUNCH_SPREAD if len(logs) < FEWEST_LAUNCHES else 0.0)
-            found[key] = (fmean(logs), spread / math.sqrt(len(logs)))
-    return found
+            kinds[key] = (fmean(logs), spread / math.sqrt(len(logs)))
+    return kinds
 
 
 def said_of(directory: Path, environment: Environment, note: Callable[[str], None]) -> list[Standing]:
@@ -78,14 +78,14 @@ def said_of(directory: Path, environment: Environment, note: Callable[[str], Non
     return standings([run for run in runs if replace(run.record.environment, nodes=1, ppn=1) == here])
 
 
-def without_slower(space: Space, said: Iterable[Standing]) -> Space:
+def without_slower(space: Space, judged: Iterable[Standing]) -> Space:
     """``space`` without the choices that are surely slower in the application, each at the calls where it is."""
-    slower = [one for one in said if one.collective == space.collective and one.verdict is SpeedVerdict.SLOWER]
+    slower = [s for s in judged if s.collective == space.collective and s.verdict is SpeedVerdict.SLOWER]
     if not slower:
         return space
 
     def legal(scenario: Scenario) -> tuple[Choice, ...]:
-        refused = {one.choice for one in slower if one.covers(scenario)}
+        refused = {standing.choice for standing in slower if standing.covers(scenario)}
         return tuple(choice for choice in space.legal(scenario) if choice not in refused)
 
     return replace(space, legal=legal)
@@ -113,12 +113,12 @@ def _standing(cells: Sequence[_OfRun], between: Sequence[BetweenRuns]) -> Standi
         choice,
         cell.nodes,
         cell.ppn,
-        min(one.size_least for _, _, one in cells),
-        max(one.size_most for _, _, one in cells),
+        min(cell.size_least for _, _, cell in cells),
+        max(cell.size_most for _, _, cell in cells),
         run.record.bases.get(cell.collective, SizeBasis.MESSAGE),
-        sum(one.tuned_calls + one.default_calls for _, _, one in cells),
+        sum(cell.tuned_calls + cell.default_calls for _, _, cell in cells),
         len(pairs),
-        sum(one.off for _, _, one in cells),
+        sum(cell.off for _, _, cell in cells),
         whole.scaled(math.exp),
         calls.scaled(math.exp),
         tuple(means),

@@ -57,17 +57,17 @@ class RuleEffect:
         counted = {name: [row for row in self.rows if row.ruled_as == name] for name in names}
         beside = {name: self._beside(name) for name in names if f"i{name}" not in names}
         texts = {name: _one(name, rows, beside.get(name, 0.0)) for name, rows in counted.items()}
-        said = [text for text in texts.values() if text]
+        parts = [text for text in texts.values() if text]
         never = [name for name, text in texts.items() if not text]
         if never:
-            said.append(f"it never called {' or '.join(never)}")
+            parts.append(f"it never called {' or '.join(never)}")
         if not self.met:
-            said.append(f"no call met a rule: rules for {_tuned(tuned)}; this program ran {self._ran()}")
+            parts.append(f"no call met a rule: rules for {_tuned(tuned)}; this program ran {self._ran()}")
         elif self.threads_multiple != (tuned.thread_level == "multiple"):
-            said.append(f"the rules were proven on {_tuned(tuned)}, and this program ran {self._ran()}")
+            parts.append(f"the rules were proven on {_tuned(tuned)}, and this program ran {self._ran()}")
         if self.lost_calls:
-            said.append(f"{self.lost_calls} calls found no room in the count")
-        return "; ".join(said)
+            parts.append(f"{self.lost_calls} calls found no room in the count")
+        return "; ".join(parts)
 
     def _beside(self, name: str) -> float:
         return sum(row.calls for row in self.rows if row.ruled_as == f"i{name}")
@@ -145,5 +145,5 @@ def read_effect(files: Iterable[Path]) -> RuleEffect:
             raise InputError(f"{path} is no count of this colltune: {error!r}", "Run it again") from error
     if not reading.ran:
         return RuleEffect(failure=_NO_COUNT)
-    rows = tuple(Counted(*key, one.calls, one.met, one.least, one.most) for key, one in sorted(reading.sums.items()))
+    rows = tuple(Counted(*key, s.calls, s.met, s.least, s.most) for key, s in sorted(reading.sums.items()))
     return RuleEffect(rows, tuple(reading.ran), reading.multiple, reading.lost)

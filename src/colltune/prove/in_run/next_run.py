@@ -28,9 +28,9 @@ class NextRun:
     tried: Mapping[CallKind, Choice]
 
 
-def next_run(kinds: Iterable[CallKind], proven: Callable[[CallKind], Choice], said: Sequence[Standing]) -> NextRun:
-    """``proven``: what the tuning decides for a kind. ``said``: what the runs of this program say together."""
-    known = {(one.collective, one.choice, one.size_most.bit_length(), one.nodes, one.ppn): one for one in said}
+def next_run(kinds: Iterable[CallKind], proven: Callable[[CallKind], Choice], standings: Sequence[Standing]) -> NextRun:
+    """``proven``: what the tuning decides for a kind. ``standings``: what the runs of this program say together."""
+    known = {(s.collective, s.choice, s.size_most.bit_length(), s.nodes, s.ppn): s for s in standings}
     in_force: dict[CallKind, Choice] = {}
     tried: dict[CallKind, Choice] = {}
     for kind in kinds:
@@ -41,11 +41,11 @@ def next_run(kinds: Iterable[CallKind], proven: Callable[[CallKind], Choice], sa
             continue
         if own != DEFAULT:
             in_force[kind] = DEFAULT
-        found = {choice: one for choice, one in of_kind.items() if one is not None and choice != DEFAULT}
-        faster = {choice: one for choice, one in found.items() if _pays(one)}
+        measured = {choice: s for choice, s in of_kind.items() if s is not None and choice != DEFAULT}
+        faster = {choice: standing for choice, standing in measured.items() if _pays(standing)}
         if faster:
             in_force[kind] = max(faster, key=lambda choice: faster[choice].faster_in_calls.estimate)
-        elif (choice := _tried(kind.choices, found)) is not None:
+        elif (choice := _tried(kind.choices, measured)) is not None:
             tried[kind] = choice
     return NextRun(in_force, tried)
 
@@ -54,27 +54,27 @@ def _key(kind: CallKind, choice: Choice) -> KindOfCalls:
     return kind.collective, choice, (kind.size.high or 0).bit_length(), kind.nodes, kind.ppn
 
 
-def _hurts(one: Standing | None) -> bool:
+def _hurts(standing: Standing | None) -> bool:
     """Whether it is surely slower, or was switched off in a run: what a rule was before does not bring it back."""
-    return one is not None and (one.off > 0 or one.verdict is SpeedVerdict.SLOWER)
+    return standing is not None and (standing.off > 0 or standing.verdict is SpeedVerdict.SLOWER)
 
 
-def _pays(one: Standing) -> bool:
-    return len(one.launches) >= _FEWEST_RUNS and one.faster_in_calls.low > THRESHOLD and not _hurts(one)
+def _pays(standing: Standing) -> bool:
+    return len(standing.launches) >= _FEWEST_RUNS and standing.faster_in_calls.low > THRESHOLD and not _hurts(standing)
 
 
-def _tried(choices: Sequence[Choice], found: Mapping[Choice, Standing]) -> Choice | None:
+def _tried(choices: Sequence[Choice], measured: Mapping[Choice, Standing]) -> Choice | None:
     """First what looks faster, for some runs; then what was not looked at, in order; then the rest. None: all choices
     are surely no more than 3% faster."""
     open_choices = []
     for choice in choices:
-        one = found.get(choice)
-        if not _hurts(one) and (one is None or one.faster_in_calls.high > THRESHOLD):
+        standing = measured.get(choice)
+        if not _hurts(standing) and (standing is None or standing.faster_in_calls.high > THRESHOLD):
             open_choices.append(choice)
 
     def promise(choice: Choice) -> tuple[bool, bool, float]:
-        one = found.get(choice)
-        gain = 0.0 if one is None else one.faster_in_calls.estimate
-        return one is not None and gain > THRESHOLD and len(one.launches) < _PATIENT_RUNS, one is None, gain
+        s = measured.get(choice)
+        gain = 0.0 if s is None else s.faster_in_calls.estimate
+        return s is not None and gain > THRESHOLD and len(s.launches) < _PATIENT_RUNS, s is None, gain
 
     return max(open_choices, key=promise, default=None)
