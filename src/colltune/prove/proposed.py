@@ -23,8 +23,8 @@ def judge_one_launch(
 ) -> Decision:
     """A proof's comparison on the repetitions of the campaign's own launch, cut into groups. It proves nothing."""
     groups = fewest_groups()
-    found = {s.choice: s for s in samples if s.scenario == scenario and s.status is Status.OK}
-    pair = [found[one].times_s for one in (baseline(scenario), choice) if one in found]
+    measured = {s.choice: s for s in samples if s.scenario == scenario and s.status is Status.OK}
+    pair = [measured[side].times_s for side in (baseline(scenario), choice) if side in measured]
     ratios: list[float] = []
     if len(pair) == 2 and min(map(len, pair)) >= groups:
         parts = [
@@ -34,8 +34,8 @@ def judge_one_launch(
     least = max(threshold, _ONE_LAUNCH_THRESHOLD)
     faster = lower_bound(ratios) > least
     verdict = Verdict.PROVISIONAL if faster else Verdict.REFUSED
-    told = f"{'' if faster else 'not '}{least:.2f} times as fast in each part of its one launch"
-    return Decision(scenario, choice, verdict, tuple(ratios), f"{told}; the job was ended before the proof")
+    text = f"{'' if faster else 'not '}{least:.2f} times as fast in each part of its one launch"
+    return Decision(scenario, choice, verdict, tuple(ratios), f"{text}; the job was ended before the proof")
 
 
 def provisional(decisions: Sequence[Decision], missing: str, why: str = "the job was ended") -> list[Decision]:

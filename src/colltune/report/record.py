@@ -26,53 +26,53 @@ def report_record(findings: Findings, directory: Path) -> Mapping[str, object]:
         "proven": findings.summary.gated,
         "interrupted": findings.summary.interrupted,
         "known": len(known_scenarios(findings)),
-        "gains": [_gain(one) for one in shape_gains(findings)],
-        "decisions": [_decision(one) for one in findings.decisions],
+        "gains": [_gain(gain) for gain in shape_gains(findings)],
+        "decisions": [_decision(decision) for decision in findings.decisions],
         "warnings": list(warnings(findings)),
         "next": [{"label": label, "text": text} for label, text in next_steps(findings, directory)],
     }
 
 
-def _gain(one: ShapeGain) -> Mapping[str, object]:
-    low, high = one.span
-    times = one.example_s
+def _gain(gain: ShapeGain) -> Mapping[str, object]:
+    low, high = gain.span
+    times = gain.example_s
     return {
-        "collective": one.collective,
-        "nodes": one.shape[0],
-        "ppn": one.shape[1],
+        "collective": gain.collective,
+        "nodes": gain.shape[0],
+        "ppn": gain.shape[1],
         "from_bytes": low,
         "to_bytes": high,
-        "sizes_changed": len(one.decisions),
-        "sizes_known": one.sizes,
-        **record(one.gain),
+        "sizes_changed": len(gain.decisions),
+        "sizes_known": gain.sizes,
+        **record(gain.gain),
         "example": None
-        if one.example is None or times is None
-        else {"size_bytes": one.example.scenario.size_bytes, "default_s": times[0], "tuned_s": times[1]},
+        if gain.example is None or times is None
+        else {"size_bytes": gain.example.scenario.size_bytes, "default_s": times[0], "tuned_s": times[1]},
     }
 
 
-def _decision(one: Decision) -> Mapping[str, object]:
+def _decision(decision: Decision) -> Mapping[str, object]:
     return {
-        **asdict(one.scenario),
-        "choice": one.choice,
-        "verdict": one.verdict,
-        **record(one.speedup if one.has_evidence else None),
-        "launches": one.launches,
-        "reason": one.told,
+        **asdict(decision.scenario),
+        "choice": decision.choice,
+        "verdict": decision.verdict,
+        **record(decision.speedup if decision.has_evidence else None),
+        "launches": decision.launches,
+        "reason": decision.told,
     }
 
 
 def report_markdown(findings: Findings, directory: Path) -> str:
     """The first screen as Markdown: this job's gains, how sure they are, and the line that uses them."""
     gains = shape_gains(findings) if findings.summary.gated else []
-    mine = [one for one in gains if one.shape == job_shape(findings)]
-    said = dict(told(findings, gains, len(gains)))
-    lines = [f"**{_escaped(said.pop('this job'))}**", ""]
+    mine = [gain for gain in gains if gain.shape == job_shape(findings)]
+    rows = dict(told(findings, gains, len(gains)))
+    lines = [f"**{_escaped(rows.pop('this job'))}**", ""]
     if mine:
-        lines += [_row(HEAD), _row("---" for _ in HEAD), *(_row(one.row) for one in mine), ""]
+        lines += [_row(HEAD), _row("---" for _ in HEAD), *(_row(gain.row) for gain in mine), ""]
     for label, text in next_steps(findings, directory):
         lines += ["```sh", text, "```", ""] if label == "use it" else [f"- {label}: {_escaped(text)}"]
-    lines += [f"- {label}: {_escaped(text)}" for label, text in said.items()]
+    lines += [f"- {label}: {_escaped(text)}" for label, text in rows.items()]
     lines += [f"- warning: {_escaped(text)}" for text in warnings(findings)]
     return "\n".join([*lines, "", _escaped("; ".join(facts(findings)))])
 

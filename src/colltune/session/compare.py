@@ -81,8 +81,8 @@ class Verification:
     @property
     def counts(self) -> dict[SpeedVerdict, int]:
         """How many points are faster, the same, open, and slower."""
-        found = Counter(one.verdict for one in self.comparisons if one.scenario not in self.open)
-        return {verdict: found[verdict] for verdict in COMPARED}
+        count = Counter(comparison.verdict for comparison in self.comparisons if comparison.scenario not in self.open)
+        return {verdict: count[verdict] for verdict in COMPARED}
 
     @property
     def undecided(self) -> dict[str, float]:
@@ -101,7 +101,7 @@ class Verification:
     @property
     def slower(self) -> list[Comparison]:
         """The points at which the tuning, or B, is slower beyond the interval."""
-        return [one for one in self.comparisons if one.verdict is SpeedVerdict.SLOWER]
+        return [comparison for comparison in self.comparisons if comparison.verdict is SpeedVerdict.SLOWER]
 
 
 def verify(
@@ -125,8 +125,8 @@ def verify(
     names = ("default", "tuned")
     default, tuned_side = open_sides(NamedSide(NOTHING), tuned, machine, os.environ, names=names, via=via, note=note)
     scenarios = scenarios_to_verify(tuned.tuning, tuned_sizes(directory), default.bench)
-    found = compare_sides(default, tuned_side, scenarios, launches, seed, note=note)
-    return _judged(Verification(found, launches, names=names), default)
+    compared = compare_sides(default, tuned_side, scenarios, launches, seed, note=note)
+    return _judged(Verification(compared, launches, names=names), default)
 
 
 def compare(
@@ -155,9 +155,9 @@ def compare(
         return recorded
     named = parse_side(a), parse_side(b)
     sides = open_sides(*named, machine, os.environ, builds=builds, note=note)
-    for side, one in zip(sides, named, strict=True):
+    for side, named_side in zip(sides, named, strict=True):
         of_build = f", {side.bench.environment.facts['mpiexec']}" if builds != (None, None) else ""
-        note(f"{side.name}: {one} ({side.bench.headline}{of_build})")
+        note(f"{side.name}: {named_side} ({side.bench.headline}{of_build})")
     scenarios = _to_look_at(names or COLLECTIVES, sizes, 1 if names else _STEP, sides[0].bench)
     return look_and_compare(*sides, scenarios, budget_s, seed, all_of=bool(names), note=note)
 
@@ -181,15 +181,15 @@ def look_and_compare(
     looked = _mark(a)
     look_s, ends_s = (a.bench.now_s() - began_s) / (2 * _LOOKS), began_s + budget_s
     chosen, untried = _affordable(looks, look_s, ends_s - a.bench.now_s(), all_of=all_of)
-    found: list[Comparison] = []
+    anew: list[Comparison] = []
     if chosen:
         note(f"comparing {format_count(len(chosen), 'call')} in new launches ...")
         until_s, most = ends_s + _GRACE * budget_s, max(_MOST_LAUNCHES, int(budget_s / _LAUNCH_S))
-        found = compare_sides(a, b, sorted(chosen), most, seed + _LOOKS, deadline_s=ends_s, until_s=until_s)
-    seen, compared = {one.scenario for one in looks}, {one.scenario for one in found}
+        anew = compare_sides(a, b, sorted(chosen), most, seed + _LOOKS, deadline_s=ends_s, until_s=until_s)
+    seen, compared = {c.scenario for c in looks}, {c.scenario for c in anew}
     missing = [s for s in chosen if s not in compared] + untried + [s for s in scenarios if s not in seen]
-    launches = max((len(one.a_launches_s) for one in found), default=0)
-    whole = Verification(found, launches, names=("A", "B"), screened=looks, open=missing, budget_s=budget_s)
+    launches = max((len(c.a_launches_s) for c in anew), default=0)
+    whole = Verification(anew, launches, names=("A", "B"), screened=looks, open=missing, budget_s=budget_s)
     judged = _judged(whole, a, looked)
     if not looks and not judged.disturbance.is_busy:
         raise LaunchError("no call could be measured on both sides", "Try each: colltune doctor --mpiexec PATH")
@@ -208,32 +208,32 @@ def violations_of(
     note(f"{bench.headline}: looking at {format_count(len(guidelines), 'guideline')} in {_LOOKS} launches ...")
 
     def measured(some: Sequence[Guideline], launches: int, seed: int, **turns: Unpack[Turns]) -> list[Comparison]:
-        calls = sorted({s for one in some for s in (one.call, *one.mock_up)}, key=lambda scenario: scenario.size_bytes)
+        calls = sorted({s for g in some for s in (g.call, *g.mock_up)}, key=lambda scenario: scenario.size_bytes)
         return judge_guidelines(some, launch_by_turns((side,), calls, launches, seed, **turns)[0])
 
     looks = measured(guidelines, _LOOKS, seed, effort=_LOOK, launch_s=_SHARE * budget_s / _LOOKS, note=note)
     looked = _mark(side)
-    suspect = {(one.scenario, one.choice.algorithm) for one in looks if one.speedup.estimate < 1.0 / _ALIKE}
-    suspected = [one for one in guidelines if (one.call, one.text) in suspect]
+    suspect = {(look.scenario, look.choice.algorithm) for look in looks if look.speedup.estimate < 1.0 / _ALIKE}
+    suspected = [g for g in guidelines if (g.call, g.text) in suspect]
     if suspected:
         note(f"measuring {format_count(len(suspected), 'guideline')} that may be violated in new launches ...")
     ends_s, until_s = began_s + budget_s, began_s + (1.0 + _GRACE) * budget_s
     most = max(_MOST_LAUNCHES, int(budget_s / _LAUNCH_S)) if suspected else 0
-    found = measured(suspected, most, seed + _LOOKS, deadline_s=ends_s, until_s=until_s)
-    launches = max((len(one.a_launches_s) for one in found), default=0)
-    compared = {(one.scenario, one.choice.algorithm) for one in found}
-    seen = {(one.scenario, one.choice.algorithm) for one in looks}
-    missing = [one.call for one in guidelines if (one.call, one.text) not in (compared if one in suspected else seen)]
-    whole = Verification(found, launches, names=("mock-up", "call"), screened=looks, open=missing, budget_s=budget_s)
+    anew = measured(suspected, most, seed + _LOOKS, deadline_s=ends_s, until_s=until_s)
+    launches = max((len(c.a_launches_s) for c in anew), default=0)
+    compared = {(c.scenario, c.choice.algorithm) for c in anew}
+    seen = {(c.scenario, c.choice.algorithm) for c in looks}
+    missing = [g.call for g in guidelines if (g.call, g.text) not in (compared if g in suspected else seen)]
+    whole = Verification(anew, launches, names=("mock-up", "call"), screened=looks, open=missing, budget_s=budget_s)
     return _judged(whole, side, looked)
 
 
 def _to_look_at(names: Sequence[str], sizes: tuple[int, int], step: int, bench: Bench) -> list[Scenario]:
     """On the whole job; short calls first, since what takes long may be cut off."""
-    found = [
+    calls = [
         Scenario(name, bench.nodes, bench.ppn, size) for name in names for size in message_sizes(name, *sizes)[::step]
     ]
-    return sorted(found, key=lambda scenario: scenario.size_bytes)
+    return sorted(calls, key=lambda scenario: scenario.size_bytes)
 
 
 def _affordable(
@@ -244,41 +244,42 @@ def _affordable(
     First comes where every launch of one side was faster than every one of the other, and of these the largest gap.
     ``look_s``: what a launch of ``looks`` took. ``all_of``: also what seems alike, where there is time.
     """
-    ordered = sorted(looks, key=lambda one: (_is_apart(one), _gap(one)), reverse=True)
-    calls_s = _OVERHEAD * sum(_LOOK.expected_cost_s(max(one.a_s, one.b_s)) for one in looks)
+    ordered = sorted(looks, key=lambda look: (_is_apart(look), _gap(look)), reverse=True)
+    calls_s = _OVERHEAD * sum(_LOOK.expected_cost_s(max(look.a_s, look.b_s)) for look in looks)
     launch_s = max(look_s - calls_s, 0.0)
     chosen: list[Scenario] = []
-    for one in ordered:
-        if not all_of and _gap(one) <= math.log(_ALIKE):
+    for look in ordered:
+        if not all_of and _gap(look) <= math.log(_ALIKE):
             continue
-        launch_s += _OVERHEAD * EFFORT.expected_cost_s(max(one.a_s, one.b_s))
+        launch_s += _OVERHEAD * EFFORT.expected_cost_s(max(look.a_s, look.b_s))
         launches = max(fewest_launches(len(chosen) + 1), FEWEST_LAUNCHES)
         if chosen and 2 * launches * launch_s > left_s:
             break
-        chosen.append(one.scenario)
-    return chosen, [s for s in (one.scenario for one in looks if _gap(one) > math.log(_ALIKE)) if s not in chosen]
+        chosen.append(look.scenario)
+    return chosen, [s for s in (look.scenario for look in looks if _gap(look) > math.log(_ALIKE)) if s not in chosen]
 
 
-def _is_apart(one: Comparison) -> bool:
-    return max(one.a_launches_s) < min(one.b_launches_s) or max(one.b_launches_s) < min(one.a_launches_s)
+def _is_apart(comparison: Comparison) -> bool:
+    a_s, b_s = comparison.a_launches_s, comparison.b_launches_s
+    return max(a_s) < min(b_s) or max(b_s) < min(a_s)
 
 
-def _gap(one: Comparison) -> float:
+def _gap(comparison: Comparison) -> float:
     """How far the two sides are apart: of the logarithms, in the state of the heap where it is most."""
-    return max(abs(math.log(state.speedup.estimate)) for state in (one, one.kept) if state is not None)
+    return max(abs(math.log(state.speedup.estimate)) for state in (comparison, comparison.kept) if state is not None)
 
 
-def _judged(found: Verification, side: Side, looks: _Mark = (0, {})) -> Verification:
+def _judged(compared: Verification, side: Side, looks: _Mark = (0, {})) -> Verification:
     """``found`` with what other programs did; then nothing of it counts where that was too much.
 
     ``looks``: the mark of the watch after the looks: what decides has to be calm by itself.
     """
     watch = side.bench.watch
     if watch is None:
-        return found
+        return compared
     deciding = watch.tally.found(looks, watch.nodes)
     disturbance = deciding if deciding.is_busy else watch.tally.found(names=watch.nodes)
-    return replace(found, disturbance=disturbance, comparisons=() if disturbance.is_busy else found.comparisons)
+    return replace(compared, disturbance=disturbance, comparisons=() if disturbance.is_busy else compared.comparisons)
 
 
 def _mark(side: Side) -> _Mark:
@@ -308,16 +309,16 @@ def _compare_outputs(
         return None
     if not all(printed):
         raise InputError(f"only {sides[printed.index(True)]} is output of a benchmark", "Give two such files, or none")
-    said = (shape[0], shape[1]) if shape[0] and shape[1] else None
-    both = [parse_output(content or b"", Path(text), said) for content, text in zip(contents, sides, strict=True)]
+    stated = (shape[0], shape[1]) if shape[0] and shape[1] else None
+    both = [parse_output(content or b"", Path(text), stated) for content, text in zip(contents, sides, strict=True)]
     programs = [output.program for output in both]
     if programs[0] != programs[1]:
         raise InputError(f"{' and '.join(programs)} do not measure the same", "Give output of one program")
     a, b = ({scenario: times_s for (scenario, _), times_s in output.times_s.items()} for output in both)
     if len(a) < len(both[0].times_s) or len(b) < len(both[1].times_s):
         raise InputError("a file holds times of several algorithms", "Give one algorithm in a file")
-    calls = [one for one in sorted(a.keys() & b.keys()) if one.collective in (collectives or COLLECTIVES)]
-    calls = [one for one in calls if one.collective == "barrier" or sizes[0] <= one.size_bytes <= sizes[1]]
+    calls = [call for call in sorted(a.keys() & b.keys()) if call.collective in (collectives or COLLECTIVES)]
+    calls = [call for call in calls if call.collective == "barrier" or sizes[0] <= call.size_bytes <= sizes[1]]
     if not calls:
         raise InputError("no call of these sizes is in both files", "Give output of the same collectives and shapes")
     note(
@@ -325,9 +326,9 @@ def _compare_outputs(
         f" {len(a.keys() | b.keys()) - len(calls)} are not or were not asked for. Not known: whether the machine was"
         " the same and idle, and whether results were right. Runs that took no turns also show what changed meanwhile."
     )
-    found = compare_all({(one, DEFAULT): (a[one], b[one]) for one in calls})
+    compared = compare_all({(call, DEFAULT): (a[call], b[call]) for call in calls})
     runs, unsure = (
-        min(len(side[one]) for one in calls for side in (a, b)),
-        [s.scenario for s in found if s.speedup.low <= 0.0],
+        min(len(side[call]) for call in calls for side in (a, b)),
+        [s.scenario for s in compared if s.speedup.low <= 0.0],
     )
-    return Verification(found, runs, names=("A", "B"), open=unsure, recorded=True)
+    return Verification(compared, runs, names=("A", "B"), open=unsure, recorded=True)

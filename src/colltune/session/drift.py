@@ -32,7 +32,7 @@ class ApplicationAnswer:
     @property
     def lost(self) -> list[str]:
         """The collectives with a rule that is surely slower in the application."""
-        return sorted({one.collective for one in self.standings if one.verdict is SpeedVerdict.SLOWER})
+        return sorted({s.collective for s in self.standings if s.verdict is SpeedVerdict.SLOWER})
 
 
 def ask_applications(directory: Path, machine: MachineOptions) -> ApplicationAnswer | None:
@@ -64,14 +64,14 @@ def runs_since(directory: Path, booted_s: float) -> list[ApplicationRun]:
 
 def answer_of(runs: Sequence[ApplicationRun], departing: Collection[str]) -> ApplicationAnswer | None:
     """What ``runs`` say of the collectives ``departing``, whose calls all count, also those that were not compared."""
-    said = standings(runs)
+    judged = standings(runs)
     cells = [cell for run in runs for job in run.jobs for cell in job.cells]
     for name in departing:
         calls = sum(cell.tuned_calls + cell.default_calls for cell in cells if cell.collective == name)
-        sure = sum(one.calls for one in said if one.collective == name and one.verdict is not SpeedVerdict.OPEN)
+        sure = sum(s.calls for s in judged if s.collective == name and s.verdict is not SpeedVerdict.OPEN)
         if not sure or sure < (1.0 - _UNSURE_SHARE) * calls:
             return None
-    return ApplicationAnswer(said) if departing else None
+    return ApplicationAnswer(judged) if departing else None
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,9 @@ class DriftReport:
     @property
     def lost(self) -> list[str]:
         """The collectives with a rule that certainly does not pay any more; none while other programs disturb."""
-        return [] if self.disturbance.is_busy else [name for name, one in self.found.verdicts.items() if not one.holds]
+        if self.disturbance.is_busy:
+            return []
+        return [name for name, state in self.found.verdicts.items() if not state.holds]
 
     @property
     def same_place(self) -> bool:
@@ -127,5 +129,5 @@ def drift(
             f"Give the tuned one by --mpiexec{f' ({there.mpiexec})' if there.mpiexec else ''}",
         )
     begun(differences(there, here))
-    found = look_again(bench, tuning, directory, budget_s, seed)
-    return DriftReport(there, here, found, bench.watch.tally.found(names=bench.watch.nodes))
+    measured = look_again(bench, tuning, directory, budget_s, seed)
+    return DriftReport(there, here, measured, bench.watch.tally.found(names=bench.watch.nodes))

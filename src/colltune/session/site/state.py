@@ -109,7 +109,7 @@ def status(store: SiteStore, now_s: float | None = None) -> StoreStatus:
     """Raises InputError where the store cannot be read."""
     now_s = time.time() if now_s is None else now_s
     listed = sorted(store.names().items())
-    machines = [found for key, names in listed if (found := _machine(store, key, names, now_s)) is not None]
+    machines = [made for key, names in listed if (made := _machine(store, key, names, now_s)) is not None]
     return StoreStatus(machines, list(store.quarantined()), releases(store), active(store))
 
 
@@ -119,7 +119,7 @@ def _machine(store: SiteStore, key: str, names: set[str], now_s: float) -> SiteM
     if not entries:
         return None
     identity = Identity.of(store.read(key, entries[0].name).environment)
-    of_shape = grouped(entries, lambda one: (one.nodes, one.ppn))
+    of_shape = grouped(entries, lambda entry: (entry.nodes, entry.ppn))
     known: defaultdict[tuple[int, int], dict[str, int]] = defaultdict(dict)
     for name, nodes, ppn, count, _, _ in index.coverage():
         known[nodes, ppn][name] = count
@@ -130,18 +130,18 @@ def _machine(store: SiteStore, key: str, names: set[str], now_s: float) -> SiteM
         tuning = None if listed is None else tuning_of(store, key, listed.name)
         when_s = None if listed is None else confirmed_s(listed, mine)
         made.append(_shape(shape, mine, _measured_in(known, shape, possible), tuning, when_s, now_s))
-    users = len({one.uid for one in entries})
+    users = len({entry.uid for entry in entries})
     return SiteMachine(identity, len(entries), users, entries[0].began_s, made, saved_by_release(index.saved()))
 
 
-def saved_by_release(found: Sequence[tuple[str, Saved]]) -> list[SavedBy]:
-    """``found``: (release, what a run under it saved)."""
-    of_release = sorted(grouped(found, lambda one: one[0]).items())
+def saved_by_release(reported: Sequence[tuple[str, Saved]]) -> list[SavedBy]:
+    """``reported``: (release, what a run under it saved)."""
+    of_release = sorted(grouped(reported, lambda run: run[0]).items())
     return [_saved_by(release, [saved for _, saved in runs]) for release, runs in of_release]
 
 
 def _saved_by(release: str, runs: Sequence[Saved]) -> SavedBy:
-    bounded = [(one.run, one.saved, one.low, one.high) for one in runs if one.low is not None and one.high is not None]
+    bounded = [(run.run, run.saved, run.low, run.high) for run in runs if run.low is not None and run.high is not None]
     measured_h, *saved_h = [sum(column) / 3600.0 for column in zip(*bounded, strict=True)] or [0.0] * 4
     return SavedBy(release, len(bounded), len(runs) - len(bounded), measured_h, Interval(*saved_h))
 
@@ -167,7 +167,7 @@ def _shape(
     now_s: float,
 ) -> ShapeCoverage:
     decisions = () if tuning is None else tuning.summary.decisions
-    count = Counter(one.verdict for one in decisions)
+    count = Counter(decision.verdict for decision in decisions)
     return ShapeCoverage(
         *shape,
         jobs=len({job_of(one.uid, one.job, one.began_s, one.hosts) for one in entries}),
@@ -220,8 +220,8 @@ def add(store: SiteStore, directory: Path, note: Callable[[str], None]) -> int:
     environment = read_journal(directory / JOURNAL).environment
     ended_s = (directory / JOURNAL).stat().st_mtime
     began_s = tuning.summary.since_s or ended_s - tuning.summary.total_s
-    said = Provenance(command_text(["colltune", "site", "add", str(directory)]), user_name(), "", (), began_s, ended_s)
-    entry = Entry(environment, said, measurements(directory), (), files_of(directory, tuning))
+    facts = Provenance(command_text(["colltune", "site", "add", str(directory)]), user_name(), "", (), began_s, ended_s)
+    entry = Entry(environment, facts, measurements(directory), (), files_of(directory, tuning))
     return int(add_or_put_by(store, entry, directory, note))
 
 

@@ -121,15 +121,15 @@ def stakes_of(
                 what, f"Tune in a job of {nodes} nodes by --ppn {ppn}" if nodes > 1 else f"Give --ppn {ppn}"
             )
         note(f"{what}: {lost:.0%} of its time in collectives that can be tuned is left as it is")
-    found = Stakes(share, runtime_s, _call_s(profile))
-    if found.budget_s() < _LEAST_S:
+    at_stake = Stakes(share, runtime_s, _call_s(profile))
+    if at_stake.budget_s() < _LEAST_S:
         raise InputError(
             f"tuning cannot pay: of {format_duration(runtime_s)} the collectives that can be tuned take "
             f"{format_duration(sum(share.values()) * runtime_s)}, of which about "
-            f"{format_duration(found.budget_s())} might be saved",
+            f"{format_duration(at_stake.budget_s())} might be saved",
             "Give the time of all runs to come by --runtime, if there are more; else leave the MPI as it is",
         )
-    return found
+    return at_stake
 
 
 def for_application(
@@ -146,15 +146,15 @@ def for_application(
     """
     at_stake = stakes_of(profile, runtime_s, catalogue, shape, note)
     called = {scenario.collective for scenario in at_stake.share}
-    wanted = sorted(called & set(parse_collectives(options.collectives) or called))
-    if not wanted:
+    names = sorted(called & set(parse_collectives(options.collectives) or called))
+    if not names:
         raise InputError(
             f"the application does not spend time in {', '.join(options.collectives)}",
             f"It does in {', '.join(called)}",
         )
-    at_stake = replace(at_stake, share={one: part for one, part in at_stake.share.items() if one.collective in wanted})
+    at_stake = replace(at_stake, share={one: part for one, part in at_stake.share.items() if one.collective in names})
     worth_s = at_stake.budget_s()
-    made = replace(options, collectives=wanted, runtime_s=runtime_s, stakes=at_stake)
+    made = replace(options, collectives=names, runtime_s=runtime_s, stakes=at_stake)
     if worth_s >= options.budget_s:
         return made
     note(
@@ -209,8 +209,8 @@ def _saved(kept: Sequence[Decision], at_stake: Stakes, speedup: Mapping[Scenario
 
 
 def _call_s(profile: Profile) -> dict[Scenario, float]:
-    found: dict[Scenario, float] = {}
-    for one, scenarios in profile.tunable():
+    call_s: dict[Scenario, float] = {}
+    for calls, scenarios in profile.tunable():
         for scenario in scenarios:
-            found[scenario] = max(found.get(scenario, 0.0), one.time_s / max(one.rank_calls, 1))
-    return found
+            call_s[scenario] = max(call_s.get(scenario, 0.0), calls.time_s / max(calls.rank_calls, 1))
+    return call_s
