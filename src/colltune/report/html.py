@@ -18,6 +18,7 @@ from colltune.core.sample import Status
 from colltune.core.scenario import Scenario
 from colltune.core.units import format_size, format_times
 from colltune.core.version import __version__
+from colltune.judge.wording import cells
 from colltune.report.charts import panel_charts
 from colltune.report.curves import CurvePoint, Panel, curve_points, largest_call, panels
 from colltune.report.draw import can_draw, drawn_for_page
@@ -148,7 +149,7 @@ def _decision_rows(findings: Findings) -> list[dict[str, str]]:
             "place": region.place,
             "choice": str(region.choice),
             "speedup": f"{region.speedup.estimate:.2f}x" + (f" ({region.by_heap})" if region.by_heap else ""),
-            "interval": region.speedup.bounds_text(),
+            "interval": cells(region.speedup)[1],
             **_times(region, points),
             "scenarios": _extent(region),
             "saved": saved_by(findings, region),
