@@ -11,10 +11,12 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.sample import Environment, Sample
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point
+from colltune.machine.compile import build
 from colltune.measure.contract import Effort
 from colltune.measure.live import LivePlan, LiveSource, Settings, resolve_settings
 from colltune.measure.watch import Watch
 from colltune.mpi.installation import Installation
+from colltune.prove.replay.conformance import PROGRAM, replay_arguments
 from commands import PATIENCE_S, Done, comes_true, run_to_end
 
 # Inside a container everyone is root, and there Open MPI refuses to start without these.
@@ -32,6 +34,11 @@ def colltune(*arguments: object, cwd: Path | None = None, timeout: float = PATIE
     environment = {**os.environ, **ON_EITHER, "PYTHONPATH": os.pathsep.join(sys.path), **variables}
     command = [sys.executable, "-m", "colltune", *map(str, arguments)]
     return run_to_end(command, env=environment, cwd=cwd, timeout=timeout)
+
+
+def legal_calls(mpicc: Path, ranks: int, max_bytes: int = 2000) -> list[str]:
+    """A program of legal calls of every collective on up to ``ranks`` ranks, which ends with 1 for a wrong result."""
+    return [str(build(mpicc, PROGRAM)), *replay_arguments(range(1, ranks + 1), short=True, max_bytes=max_bytes)]
 
 
 def flat(collective: str, algorithm: str, **variables: int) -> list[tuple[str, str]]:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from jobs import legal_calls
+from one_call import OneCall, making, messages, ucx_counter
 
 from colltune.catalog import load
 from colltune.core.choice import DEFAULT, Choice, parse_choice
@@ -16,7 +18,6 @@ from colltune.emit.mpich.selection_file import GENERAL_FILE, MpichEmitter
 from colltune.emit.mpich.tree import Call, Tree, decide, format_tree, parse_tree
 from colltune.mpi.installation import Installation
 from commands import run_to_end
-from compiled import program, shared
 
 # A waiting rank gives its core away, and messages go through UCX, where they are counted.
 QUIET = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "MPIR_CVAR_CH4_NETMOD": "ucx"}
@@ -26,12 +27,6 @@ MOST_CHOICES = 19
 @pytest.fixture(scope="module")
 def emitter(mpi: Installation) -> MpichEmitter:
     return MpichEmitter.from_library(mpi.libmpi, mpi.version)
-
-
-@pytest.fixture(scope="module")
-def programs(mpi: Installation) -> dict[str, str]:
-    made = {name: program(mpi.mpicc, f"{name}.c") for name in ("legal_calls", "count_sends")}
-    return {**made, "send_count": str(shared("send_count.c"))}
 
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -53,6 +48,23 @@ def run(mpi: Installation, emitter: MpichEmitter, tmp_path: Path) -> Run:
     return run
 
 
+Counted = Callable[..., dict[OneCall, int]]
+
+
+@pytest.fixture
+def counted(mpi: Installation, run: Run) -> Counted:
+    """How many messages all ranks together send in each of some calls."""
+
+    def counted(
+        ranks: int, calls: Sequence[OneCall], rule_sets: Sequence[RuleSet], **variables: str
+    ) -> dict[OneCall, int]:
+        answer = run(ranks, making(mpi.mpicc, calls, ranks), rule_sets, LD_PRELOAD=ucx_counter(), **variables)
+        assert answer.returncode == 0, answer.stderr
+        return messages(answer.stdout, calls)
+
+    return counted
+
+
 def choices_of(mpi: Installation, name: str, *, composed: bool = False) -> list[Choice]:
     """The candidates; ``composed``: those that say what runs below a composition, and not the others."""
     catalogue = load("mpich", mpi.version)
@@ -70,14 +82,12 @@ def always(mpi: Installation, number: int, *, composed: bool = False) -> list[Ru
     return rule_sets
 
 
-def check_legal_calls(
-    run: Run, programs: dict[str, str], rule_sets: list[RuleSet], ranks: int, largest: int, **variables: str
-) -> None:
-    answer = run(ranks, [programs["legal_calls"], "0", str(largest)], rule_sets, **variables)
+def check_legal_calls(mpi: Installation, run: Run, rule_sets: list[RuleSet], ranks: int, **variables: str) -> None:
+    answer = run(ranks, legal_calls(mpi.mpicc, ranks), rule_sets, **variables)
     said = answer.stdout[-2000:] + answer.stderr[-2000:]
     preferred = [f"{rule_set.collective} {rule_set.rules[0].choice}" for rule_set in rule_sets]
     assert answer.returncode == 0, f"{preferred}: {said}"
-    assert answer.stdout.startswith("ok"), f"{preferred}: {said}"
+    assert "failures=0" in answer.stdout, f"{preferred}: {said}"
 
 
 def test_no_version_has_more_choices_than_are_tried(mpi: Installation) -> None:
@@ -85,10 +95,8 @@ def test_no_version_has_more_choices_than_are_tried(mpi: Installation) -> None:
 
 
 @pytest.mark.parametrize("number", range(MOST_CHOICES))
-def test_whatever_a_file_prefers_every_legal_call_works(
-    mpi: Installation, run: Run, programs: dict[str, str], number: int
-) -> None:
-    check_legal_calls(run, programs, always(mpi, number), 5, 5)
+def test_whatever_a_file_prefers_every_legal_call_works(mpi: Installation, run: Run, number: int) -> None:
+    check_legal_calls(mpi, run, always(mpi, number), 5)
 
 
 @pytest.mark.slow
@@ -99,16 +107,14 @@ def test_whatever_a_file_prefers_every_legal_call_works(
     ids=["two nodes", "one rank per node", "one node"],
 )
 def test_and_so_it_does_on_several_nodes(
-    mpi: Installation, run: Run, programs: dict[str, str], number: int, ranks: int, variables: dict[str, str]
+    mpi: Installation, run: Run, number: int, ranks: int, variables: dict[str, str]
 ) -> None:
-    check_legal_calls(run, programs, always(mpi, number), ranks, 8, **variables)
+    check_legal_calls(mpi, run, always(mpi, number), ranks, **variables)
 
 
 @pytest.mark.parametrize("number", [0, 31, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 84, 4))])
-def test_whatever_runs_below_a_composition_every_legal_call_works(
-    mpi: Installation, run: Run, programs: dict[str, str], number: int
-) -> None:
-    check_legal_calls(run, programs, always(mpi, number, composed=True), 6, 6, MPIR_CVAR_NUM_CLIQUES="2")
+def test_whatever_runs_below_a_composition_every_legal_call_works(mpi: Installation, run: Run, number: int) -> None:
+    check_legal_calls(mpi, run, always(mpi, number, composed=True), 6, MPIR_CVAR_NUM_CLIQUES="2")
 
 
 def log2_ceiling(ranks: int) -> int:
@@ -140,9 +146,7 @@ def by_size_and_ranks(collective: str, basis: SizeBasis, short: Choice, long: Ch
 
 
 @pytest.mark.parametrize("ranks", range(2, 9))
-def test_the_file_decides_which_algorithm_runs(
-    mpi: Installation, run: Run, programs: dict[str, str], ranks: int
-) -> None:
+def test_the_file_decides_which_algorithm_runs(mpi: Installation, counted: Counted, ranks: int) -> None:
     rule_sets = [
         by_size_and_ranks("allgather", SizeBasis.TOTAL, Choice("brucks"), Choice("ring")),
         by_size_and_ranks("alltoall", SizeBasis.MESSAGE, Choice("brucks"), Choice("pairwise")),
@@ -154,19 +158,9 @@ def test_the_file_decides_which_algorithm_runs(
         tree = parse_choice("tree(k=2)")
         rule_sets.append(by_size_and_ranks("allreduce", SizeBasis.MESSAGE, tree, Choice("ring")))
     sizes = [840, 1024, 1028, 4200]  # every rank has a block of its own to send
-    answer = run(
-        ranks,
-        [programs["count_sends"], *map(str, sizes)],
-        rule_sets,
-        MPIR_CVAR_NOLOCAL="1",
-        LD_PRELOAD=programs["send_count"],
-    )
-    assert answer.returncode == 0, answer.stderr
-    counted = {(name, int(size)): int(sent) for name, size, sent in map(str.split, answer.stdout.splitlines())}
     by_name = {rule_set.collective: rule_set for rule_set in rule_sets}
-    for (name, size), sent in counted.items():
-        if name not in by_name:
-            continue
+    calls = [(name, size) for name in by_name for size in sizes]
+    for (name, size), sent in counted(ranks, calls, rule_sets, MPIR_CVAR_NOLOCAL="1").items():
         basis = {SizeBasis.TOTAL: size * ranks, SizeBasis.MESSAGE: size, SizeBasis.NONE: 0}[by_name[name].basis]
         rule = next(rule for rule in by_name[name].rules if rule.matches(1, ranks, basis))
         label = f"{name} {rule.choice}".replace("tree(k=2)", "tree")
@@ -179,9 +173,7 @@ def test_the_file_decides_which_algorithm_runs(
 
 
 @pytest.mark.parametrize("ranks", [3, 5])
-def test_a_level_of_many_conditions_decides_at_each_of_its_bounds(
-    run: Run, programs: dict[str, str], ranks: int
-) -> None:
+def test_a_level_of_many_conditions_decides_at_each_of_its_bounds(counted: Counted, ranks: int) -> None:
     """Twelve bounds of ranks, and of sizes at each: more than are written one after another."""
     by_turns = (Choice("binomial"), Choice("scatter_ring_allgather"))
     bounds = [*(1024 * n for n in range(1, 12)), None]
@@ -194,41 +186,21 @@ def test_a_level_of_many_conditions_decides_at_each_of_its_bounds(
             for column, size in enumerate(bounds)
         ),
     )
-    sizes = [size + more for size in bounds if size for more in (0, 4)]
-    answer = run(
-        ranks,
-        [programs["count_sends"], *map(str, sizes)],
-        [rules],
-        MPIR_CVAR_NOLOCAL="1",
-        LD_PRELOAD=programs["send_count"],
-    )
-    assert answer.returncode == 0, answer.stderr
-    sent = {
-        int(size): int(count) for name, size, count in map(str.split, answer.stdout.splitlines()) if name == "bcast"
-    }
-    assert sent.keys() == set(sizes)
-    for size, count in sent.items():
+    calls = [("bcast", size + more) for size in bounds if size for more in (0, 4)]
+    for (_, size), count in counted(ranks, calls, [rules], MPIR_CVAR_NOLOCAL="1").items():
         rule = next(rule for rule in rules.rules if rule.matches(1, ranks, size))
         assert (count == ranks - 1) == (rule.choice == by_turns[0]), (size, count)
 
 
 @pytest.mark.parametrize("ranks", [3, 5])
-def test_a_composition_in_the_file_runs(mpi: Installation, run: Run, programs: dict[str, str], ranks: int) -> None:
+def test_a_composition_in_the_file_runs(mpi: Installation, counted: Counted, ranks: int) -> None:
     """On two nodes: the flat tree sends to every rank of the other node, the composition once to its first rank."""
     sent = {}
     for choice in (Choice("alpha"), Choice("scatter_ring_allgather"), DEFAULT):
         if choice.algorithm == "alpha" and mpi.version.startswith("4.0"):
             pytest.skip("MPICH 4.0 cannot measure compositions, so none is written for it")
-        answer = run(
-            ranks,
-            [programs["count_sends"], "64"],
-            [RuleSet.always("bcast", SizeBasis.MESSAGE, choice)],
-            MPIR_CVAR_NUM_CLIQUES="2",
-            LD_PRELOAD=programs["send_count"],
-        )
-        assert answer.returncode == 0, answer.stderr
-        lines = [line.split() for line in answer.stdout.splitlines()]
-        sent[choice.algorithm] = next(int(count) for name, _, count in lines if name == "bcast")
+        rules = [RuleSet.always("bcast", SizeBasis.MESSAGE, choice)]
+        (sent[choice.algorithm],) = counted(ranks, [("bcast", 64)], rules, MPIR_CVAR_NUM_CLIQUES="2").values()
     assert sent["alpha"] == 1
     assert sent["scatter_ring_allgather"] > 1
     assert sent["default"] == 1  # MPICH's own tree is in the file too, and names the same composition
@@ -257,7 +229,7 @@ ROUNDS = [  # one choice for each collective, since they are counted in one run
 
 @pytest.mark.parametrize("labels", ROUNDS)
 def test_what_a_file_puts_below_a_composition_runs_between_the_nodes(
-    mpi: Installation, emitter: MpichEmitter, run: Run, programs: dict[str, str], labels: tuple[str, ...]
+    mpi: Installation, emitter: MpichEmitter, counted: Counted, labels: tuple[str, ...]
 ) -> None:
     if emitter.version < (4, 3):
         pytest.skip("recexch and tree are not in the files of all older versions")
@@ -266,21 +238,14 @@ def test_what_a_file_puts_below_a_composition_runs_between_the_nodes(
         name, _, text = label.partition(" ")
         basis = load("mpich", mpi.version).collective(name).basis
         rule_sets.append(RuleSet.always(name, basis, parse_choice(text)))
-    answer = run(
-        8,
-        [programs["count_sends"], "4096"],
-        rule_sets,
-        MPIR_CVAR_NUM_CLIQUES="4",
-        LD_PRELOAD=programs["send_count"],
-    )
-    assert answer.returncode == 0, answer.stderr
-    sent = {name: int(count) for name, _, count in map(str.split, answer.stdout.splitlines())}
-    assert {label: sent[label.partition(" ")[0]] for label in labels} == {label: BELOW[label] for label in labels}
+    calls = [(rules.collective, 4096) for rules in rule_sets]
+    sent = counted(8, calls, rule_sets, MPIR_CVAR_NUM_CLIQUES="4")
+    assert {label: sent[label.partition(" ")[0], 4096] for label in labels} == {label: BELOW[label] for label in labels}
 
 
 @pytest.mark.parametrize(("choice", "reached"), [("alpha+binomial", False), ("alpha.mpir+binomial", True)])
 def test_a_posix_file_hands_calls_inside_a_node_to_the_general_one(
-    mpi: Installation, emitter: MpichEmitter, programs: dict[str, str], tmp_path: Path, choice: str, reached: bool
+    mpi: Installation, emitter: MpichEmitter, tmp_path: Path, choice: str, reached: bool
 ) -> None:
     """Two nodes of three ranks: a general file that ends the job where three ranks ask it about 4,096 bytes."""
     if emitter.version < (5, 0):
@@ -294,16 +259,10 @@ def test_a_posix_file_hands_calls_inside_a_node_to_the_general_one(
     intra["comm_hierarchy=any"] = {"comm_size<=2": inner, "comm_size=any": sizes}
     for name, content in {**files, GENERAL_FILE: format_tree(general)}.items():
         (tmp_path / name).write_bytes(content)
-    settings = {"MPIR_CVAR_NUM_CLIQUES": "2", "MPIR_CVAR_POSIX_NUM_COLLS_THRESHOLD": "0"}
+    settings = {"MPIR_CVAR_NUM_CLIQUES": "2", "MPIR_CVAR_POSIX_NUM_COLLS_THRESHOLD": "0", "LD_PRELOAD": ucx_counter()}
     answer = run_to_end(
-        [str(mpi.mpiexec), "-n", "6", programs["count_sends"], "4096"],
-        env={
-            **os.environ,
-            **QUIET,
-            **settings,
-            **variables_for(emitter, tmp_path, files),
-            "LD_PRELOAD": programs["send_count"],
-        },
+        [str(mpi.mpiexec), "-n", "6", *making(mpi.mpicc, [("bcast", 4096)], 6)],
+        env={**os.environ, **QUIET, **settings, **variables_for(emitter, tmp_path, files)},
     )
     assert (answer.returncode != 0) == reached, answer.stderr
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from jobs import OPENMPI
+from one_call import algorithms, making, messages, namer, ucx_counter
 
 from colltune.bench.backends import open_backend
 from colltune.core.choice import Choice
@@ -24,12 +25,10 @@ from colltune.mpi.detect import find_mpi
 from colltune.mpi.installation import Installation
 from colltune.mpi.reads import Asked, refusal_of
 from commands import run_to_end
-from compiled import program, shared
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-NATIVE = ROOT / "tests" / "native"
 PAGE = ROOT / "docs" / "reference" / "releases.md"
 MPICH = (
     "4.0.3", "4.1.3", "4.2.3", "4.3.1", "4.3.2", "5.0.0", "5.0.0.post1", "5.0.1", "5.0.1.post1", "5.0.2",
@@ -42,6 +41,7 @@ PLACEHOLDER = ("0.0.0",)  # holds no library
 DEBIAN = {"mpich": ("4.0.2", "mpiexec.mpich"), "openmpi": ("4.1.4", "mpiexec.openmpi")}
 DEBIAN_VERSION = "debian"
 RANKS, BOUND = 4, 1024
+CALLS = [("bcast", BOUND), ("bcast", BOUND + 4)]
 
 
 def installed(package: str, version: str) -> Path:
@@ -50,17 +50,8 @@ def installed(package: str, version: str) -> Path:
     prefix = cache / f"{package}-{version}"
     if not (prefix / "bin" / "mpiexec").exists():
         unfinished = cache / f"{package}-{version}.{os.getpid()}"
-        pip = [
-            sys.executable,
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--no-deps",
-            "--ignore-installed",
-            "--only-binary=:all:",
-        ]
-        done = run_to_end([*pip, "--prefix", str(unfinished), f"{package}=={version}"])
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--ignore-installed"]
+        done = run_to_end([*pip, "--only-binary=:all:", "--prefix", str(unfinished), f"{package}=={version}"])
         if done.returncode != 0:
             shutil.rmtree(unfinished, ignore_errors=True)
             pytest.skip(f"pip cannot install {package} {version} here: {done.stderr.strip().splitlines()[-1]}")
@@ -95,26 +86,22 @@ def files_for(mpi: Installation, short: str, long: str, place: Path) -> dict[str
     return variables_for(backend.emitter, place, files)
 
 
-def answers(command: list[str], variables: dict[str, str]) -> dict[int, str]:
-    """What the program says of a broadcast of 1,024 and of 1,028 bytes."""
-    done = run_to_end([*command, str(BOUND), str(BOUND + 4)], env={**os.environ, **variables})
+def printed(mpi: Installation, command: list[str], variables: dict[str, str]) -> str:
+    done = run_to_end([*command, *making(mpi.mpicc, CALLS, RANKS)], env={**os.environ, **variables})
     assert done.returncode == 0, done.stderr[-2000:]
-    lines = [line.split(maxsplit=2) for line in done.stdout.splitlines()]
-    return {int(line[1]): line[2] for line in lines if line[0] == "bcast" and len(line) > 2}
+    return done.stdout
 
 
 @pytest.mark.parametrize("version", [*MPICH, DEBIAN_VERSION])
 def test_a_rule_decides_in_this_mpich(version: str, tmp_path: Path) -> None:
     """A binomial tree sends one message to each rank but the root; a scatter and a ring send more."""
     mpi = find("mpich", version)
-    made, counter = program(mpi.mpicc, "count_sends.c"), shared("send_count.c")
     quiet = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "MPIR_CVAR_CH4_NETMOD": "ucx", "MPIR_CVAR_NOLOCAL": "1"}
     sent = {}
     for short, long in (("binomial", "scatter_ring_allgather"), ("scatter_ring_allgather", "binomial")):
         named = files_for(mpi, short, long, tmp_path / short)
-        command = [str(mpi.mpiexec), "-n", str(RANKS), made]
-        found = answers(command, {**quiet, **named, "LD_PRELOAD": str(counter)})
-        sent[short] = (int(found[BOUND]), int(found[BOUND + 4]))
+        said = printed(mpi, [str(mpi.mpiexec), "-n", str(RANKS)], {**quiet, **named, "LD_PRELOAD": ucx_counter()})
+        sent[short] = tuple(messages(said, CALLS).values())
     assert sent["binomial"][0] == sent["scatter_ring_allgather"][1] == RANKS - 1
     assert sent["binomial"][1] == sent["scatter_ring_allgather"][0] > RANKS - 1
 
@@ -122,14 +109,14 @@ def test_a_rule_decides_in_this_mpich(version: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", [*OPENMPI_RELEASES, DEBIAN_VERSION])
 def test_a_rule_decides_in_this_open_mpi(version: str, tmp_path: Path) -> None:
     mpi = find("openmpi", version)
-    made, names = program(mpi.mpicc, "show_algorithms.c"), shared("algorithm_names.c")
-    command = [str(mpi.mpiexec), "--oversubscribe", "-n", str(RANKS), "-x", f"LD_PRELOAD={names}", made]
+    command = [str(mpi.mpiexec), "--oversubscribe", "-n", str(RANKS), "-x", f"LD_PRELOAD={namer()}"]
     for short, long in (("pipeline", "basic_linear"), ("basic_linear", "pipeline")):
-        found = answers(command, {**OPENMPI, **files_for(mpi, short, long, tmp_path / short)})
-        assert short in found[BOUND]
-        assert long not in found[BOUND]
-        assert long in found[BOUND + 4]
-        assert short not in found[BOUND + 4]
+        said = printed(mpi, command, {**OPENMPI, **files_for(mpi, short, long, tmp_path / short)})
+        below, above = algorithms(said, CALLS).values()
+        assert short in below
+        assert long not in below
+        assert long in above
+        assert short not in above
 
 
 @pytest.mark.parametrize(

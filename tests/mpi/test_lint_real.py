@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from jobs import legal_calls
 
 from colltune.catalog import Catalogue, load
 from colltune.core.scenario import COLLECTIVES
@@ -18,7 +19,6 @@ from colltune.emit.mpich.selection_file import GENERAL_FILE, MpichEmitter
 from colltune.emit.mpich.tree import Tree, format_tree
 from colltune.mpi.installation import Installation
 from commands import run_to_end
-from compiled import program
 from emitter_laws import random_rules
 
 VARIABLE = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
@@ -48,7 +48,7 @@ def run(mpi: Installation, tmp_path: Path) -> Run:
     def run(ranks: int, data: bytes) -> subprocess.CompletedProcess[str]:
         (tmp_path / GENERAL_FILE).write_bytes(data)
         environment = {**os.environ, VARIABLE: str(tmp_path / GENERAL_FILE), **QUIET}
-        command = [str(mpi.mpiexec), "-n", str(ranks), program(mpi.mpicc, "legal_calls.c"), "0", "8"]
+        command = [str(mpi.mpiexec), "-n", str(ranks), *legal_calls(mpi.mpicc, ranks)]
         return run_to_end(command, env=environment, errors="replace")
 
     return run

@@ -6,17 +6,18 @@ from pathlib import Path
 import pytest
 from jobs import colltune
 from live_jobs import Live, live, sanitized
+from one_call import OneCall, making, messages, ucx_counter
 
 from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import NONBLOCKING, SizeBasis
 from colltune.deploy.live_selector import only_live
 from colltune.emit.live_rules import live_basis
-from colltune.machine.compile import COMMON, build, source_directory
+from colltune.machine.compile import build
 from colltune.mpi.installation import Installation, Library
 from colltune.prove.replay.conformance import replay_arguments
 from colltune.store.tuning import load_tuning
-from compiled import program, shared
+from compiled import program
 
 # No library has more choices of one collective than this.
 MOST_CHOICES = 18
@@ -60,26 +61,19 @@ ON_OPENMPI = {
 
 
 def sent(
-    mpi: Live, rules: bytes, calls: Sequence[tuple[str, int]], setting: Mapping[str, str] | None = None
-) -> dict[tuple[str, int], int]:
+    mpi: Live, rules: bytes, calls: Sequence[OneCall], setting: Mapping[str, str] | None = None
+) -> dict[OneCall, int]:
     """Messages of all ranks in each of ``calls``, under a ``setting`` of the environment."""
-    common = source_directory(COMMON)
-    more = [f"-I{common}", common / "variables.c", common / "mock_ups.c"]
-    count = program(mpi.bench.installation.mpicc, "count_traffic.c", *more)
-    arguments = [word for name, size in calls for word in (name, str(size), "-")]
     beside: Path | None = None
     variables: Mapping[str, str] = {"OMPI_MCA_pml_monitoring_enable": "1"}
     if mpi.bench.installation.library is Library.MPICH:
-        beside = shared("traffic_count.c")
+        beside = Path(ucx_counter())
         variables = {"MPIR_CVAR_CH4_NETMOD": "ucx", "MPIR_CVAR_NOLOCAL": "1"}
-    done = mpi.run(8, [count, *arguments], rules, beside, **variables, **(setting or {}))
+    made = making(mpi.bench.mpicc, calls, 8)
+    done = mpi.run(8, made, rules, beside, **variables, **(setting or {}))
     assert done.returncode == 0, done.stderr
     assert "selector is off" not in done.stderr
-    found = dict.fromkeys(calls, 0)
-    for line in done.stdout.splitlines():
-        number, _, _, messages, *_ = map(int, line.split())
-        found[calls[number]] += messages
-    return found
+    return messages(done.stdout, calls)
 
 
 @pytest.mark.parametrize("case", [*ON_MPICH, *ON_OPENMPI])

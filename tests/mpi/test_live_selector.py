@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from live_jobs import Live, live, sanitized
+from one_call import NAMED, algorithms, making, messages, namer, ucx_counter
 
 from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.errors import InputError
@@ -49,21 +50,17 @@ def test_the_selector_decides_at_each_bound(on_openmpi: Live) -> None:
         bound *= ranks if basis is SizeBasis.TOTAL else 1
         low_rule = Rule(None, None, bound, parse_choice(low[name]))
         rule_sets.append(RuleSet(name, basis, (low_rule, Rule(None, None, None, DEFAULT))))
-    beside = shared("algorithm_names.c")
-    show = program(on_openmpi.bench.installation.mpicc, "show_algorithms.c")
-    first = 928  # the first call of each on a communicator is the library's own: ranks agree after it
-    sizes = [first, 944, 960, 976]
-    done = on_openmpi.run(ranks, [show, *map(str, sizes)], on_openmpi.emit(*rule_sets), beside)
-    plain = on_openmpi.run(ranks, [show, *map(str, sizes)], on_openmpi.emit(), beside)
+    calls = [(name, size) for name in NAMED for size in (944, 960, 976)]
+    show = making(on_openmpi.bench.mpicc, calls, ranks)
+    done = on_openmpi.run(ranks, show, on_openmpi.emit(*rule_sets), Path(namer()))
+    plain = on_openmpi.run(ranks, show, on_openmpi.emit(), Path(namer()))
     assert done.returncode == 0, done.stderr
-    default = plain.stdout.splitlines()
-    for line, without in zip(done.stdout.splitlines(), default, strict=True):
-        name, size, *ran = line.split()
-        if name in low and int(size) > first:
-            if int(size) <= 960:
-                assert names.get(low[name], low[name]) in " ".join(ran), line
-            else:
-                assert line == without
+    default = algorithms(plain.stdout, calls)
+    for (name, size), ran in algorithms(done.stdout, calls).items():
+        if name in low and size <= 960:
+            assert names.get(low[name], low[name]) in ran, (name, size, ran)
+        elif name in low:
+            assert ran == default[name, size]
 
 
 def test_the_selector_decides_on_mpich(mpi: Installation, tmp_path: Path) -> None:
@@ -76,18 +73,17 @@ def test_the_selector_decides_on_mpich(mpi: Installation, tmp_path: Path) -> Non
     ring = RuleSet(
         "allgather", SizeBasis.TOTAL, (Rule(None, None, 960 * 5, Choice("ring")), Rule(None, None, None, DEFAULT))
     )
-    beside, count = shared("send_count.c"), program(mpi.mpicc, "count_sends.c")
+    calls = [("barrier", 0), ("allgather", 960), ("allgather", 964)]
     variables = {"MPIR_CVAR_CH4_NETMOD": "ucx", "MPIR_CVAR_NOLOCAL": "1"}
-    done = mpich.run(5, [count, "960", "964"], mpich.emit(by_ppn, ring), beside, **variables)
-    plain = mpich.run(5, [count, "960", "964"], mpich.emit(), beside, **variables)
+    made, beside = making(mpi.mpicc, calls, 5), Path(ucx_counter())
+    done = mpich.run(5, made, mpich.emit(by_ppn, ring), beside, **variables)
+    plain = mpich.run(5, made, mpich.emit(), beside, **variables)
     assert done.returncode == 0, done.stderr
-    sent, default = (
-        {tuple(line.split()[:2]): int(line.split()[2]) for line in run.stdout.splitlines()} for run in (done, plain)
-    )
-    assert sent["barrier", "960"] == 5 * 4
-    assert default["barrier", "960"] == 5 * 3
-    assert sent["allgather", "960"] == 5 * 4
-    assert sent["allgather", "964"] == default["allgather", "964"] != 5 * 4
+    sent, default = (messages(run.stdout, calls) for run in (done, plain))
+    assert sent["barrier", 0] == 5 * 4
+    assert default["barrier", 0] == 5 * 3
+    assert sent["allgather", 960] == 5 * 4
+    assert sent["allgather", 964] == default["allgather", 964] != 5 * 4
 
 
 MOCK_UPS = b"""colltune-rules 2

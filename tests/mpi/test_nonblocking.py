@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from jobs import QUIET, colltune
+from one_call import making, messages, ucx_counter
 
 from colltune.catalog import Need, load
 from colltune.core.choice import DEFAULT, Choice
@@ -22,7 +23,7 @@ from colltune.prove.replay.conformance import PROGRAM, ConformanceResult, replay
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
 from commands import run_to_end
-from compiled import program, shared
+from compiled import program
 
 MOST_CHOICES = 18
 TWO_NODES = {"MPIR_CVAR_NUM_CLIQUES": "2"}
@@ -96,16 +97,13 @@ def test_persistent_requests_are_right_at_each_start(
     assert "4 ranks, 60 cases, 0 mismatches" in done.stdout
 
 
-def messages(mpi: Installation, variables: Mapping[str, str]) -> dict[str, int]:
-    """Of one call of each non-blocking collective with 32,000 bytes on 8 ranks of 8 nodes."""
-    ucx = {"MPIR_CVAR_CH4_NETMOD": "ucx", "MPIR_CVAR_NOLOCAL": "1", "LD_PRELOAD": str(shared("send_count.c"))}
-    done = run_to_end(
-        [str(mpi.mpiexec), "-n", "8", program(mpi.mpicc, "count_sends.c"), "32000"],
-        env={**os.environ, **QUIET, **ucx, **variables},
-        check=True,
-    )
-    sent = {name: int(count) for name, _, count in map(str.split, done.stdout.splitlines())}
-    return {name: sent[name] for name in NONBLOCKING}
+def sent(mpi: Installation, variables: Mapping[str, str]) -> dict[str, int]:
+    """Messages of one call of each non-blocking collective with 32,000 bytes on 8 ranks of 8 nodes."""
+    ucx = {"MPIR_CVAR_CH4_NETMOD": "ucx", "MPIR_CVAR_NOLOCAL": "1", "LD_PRELOAD": ucx_counter()}
+    calls = [(name, 32000) for name in NONBLOCKING]
+    command = [str(mpi.mpiexec), "-n", "8", *making(mpi.mpicc, calls, 8)]
+    done = run_to_end(command, env={**os.environ, **QUIET, **ucx, **variables}, check=True)
+    return {name: count for (name, _), count in messages(done.stdout, calls).items()}
 
 
 # What the textbook says that choices send on 8 ranks with 32,000 bytes: steps times ranks, or edges of a tree.
@@ -137,18 +135,18 @@ def test_the_file_decides_which_algorithm_runs(mpi: Installation, emitter: Mpich
         files = emitter.emit(rule_sets)
         for name, content in files.items():
             (tmp_path / name).write_bytes(content)
-        by_file = messages(mpi, variables_for(emitter, tmp_path, files))
+        by_file = sent(mpi, variables_for(emitter, tmp_path, files))
         settings = {}
         for rule_set in rule_sets:
             settings |= dict(catalogue.settings(rule_set.collective, rule_set.rules[0].choice))
-        by_variables = messages(mpi, settings)
+        by_variables = sent(mpi, settings)
         for rule_set in rule_sets:
             choice, name = rule_set.rules[0].choice, rule_set.collective
             if Need.PARENT_COMM in catalogue.algorithm(name, choice).needs:
                 continue  # nothing here is a node of several ranks, so the file keeps the library's own
             assert by_file[name] == by_variables[name], (name, str(choice))
             seen[f"{name} {choice}"] = by_file[name]
-    expected = {label: sent for label, sent in MESSAGES.items() if label in seen}
+    expected = {label: count for label, count in MESSAGES.items() if label in seen}
     assert {label: seen[label] for label in expected} == expected
     assert len(expected) > len(MESSAGES) // 2
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from namespaces import NamespaceCluster, namespace_cluster, why_not
+from one_call import NAMED, OneCall, algorithms, making, namer
 
 from colltune.bench.backends.openmpi import OpenMpiBackend
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
@@ -22,12 +23,10 @@ from colltune.mpi.installation import Installation
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL
 from commands import run_to_end
-from compiled import program, shared
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
-NATIVE = Path(__file__).parents[1] / "native"
 PPN = 2
-Shown = dict[tuple[str, int], str]
+Shown = dict[OneCall, str]
 Show = Callable[[Sequence[int], Mapping[str, str]], Shown]
 
 
@@ -47,24 +46,17 @@ def bench(openmpi: Installation, two_nodes: NamespaceCluster) -> Workbench:
 
 @pytest.fixture
 def show(bench: Workbench, two_nodes: NamespaceCluster) -> Show:
-    """The functions that run on both nodes at some sizes, under some variables, as rank 0 sees them.
-
-    All sizes are called twice: the first call on a communicator also makes those that han works on.
-    """
-
-    made = program(bench.mpicc, "show_algorithms.c")
-
-    made = program(bench.mpicc, "show_algorithms.c")
+    """The functions that run on both nodes at some sizes, under some variables, as rank 0 sees them."""
 
     def show(sizes: Sequence[int], variables: Mapping[str, str]) -> Shown:
-        preload = ":".join(filter(None, (variables.get("LD_PRELOAD", ""), str(shared("algorithm_names.c")))))
-        command = bench.command([made, *map(str, [*sizes, *sizes])], {**variables, "LD_PRELOAD": preload})
+        calls = [(name, size) for name in NAMED for size in sizes]
+        preload = ":".join(filter(None, (variables.get("LD_PRELOAD", ""), namer())))
+        command = bench.command(making(bench.mpicc, calls, 2 * PPN), {**variables, "LD_PRELOAD": preload})
         environment = {**os.environ, **two_nodes.environment, **command.environment}
         environment.pop("LD_PRELOAD")  # for the ranks, not for what starts them
         done = run_to_end(two_nodes.inside(*command.argv), env=environment)
         assert done.returncode == 0, done.stderr[-2000:]
-        lines = [line.split(maxsplit=2) for line in done.stdout.splitlines()]
-        return {(line[0], int(line[1])): line[2] if len(line) > 2 else "" for line in lines}
+        return algorithms(done.stdout, calls)
 
     return show
 

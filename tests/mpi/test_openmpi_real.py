@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from jobs import OPENMPI, colltune
+from one_call import NAMED, OneCall, algorithms, making, namer
 
 from colltune.bench.backends import open_backend
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
@@ -30,9 +31,7 @@ from colltune.prove.replay.on_workbench import departing
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
 from commands import run_to_end
-from compiled import program, shared
 
-NATIVE = Path(__file__).parents[1] / "native"
 SHORT = Effort(relative_width=0.5, box_s=0.0005, fewest=3, most=8, warm_up=1)
 # What runs, by choice, where the function is not called as the choice.
 FUNCTIONS = {
@@ -71,9 +70,7 @@ def emitter(openmpi: Installation) -> OpenMpiEmitter:
     return emitter
 
 
-SHOW, NAMES = "show_algorithms.c", "algorithm_names.c"
-SHOW, NAMES = "show_algorithms.c", "algorithm_names.c"
-Shown = dict[tuple[str, int], str]
+Shown = dict[OneCall, str]
 Show = Callable[[int, Sequence[int], bytes | None], Shown]
 
 
@@ -86,11 +83,11 @@ def show(openmpi: Installation, emitter: OpenMpiEmitter, tmp_path: Path) -> Show
         if rules is not None:
             (tmp_path / RULES_FILE).write_bytes(rules)
             environment |= emitter.environment(tmp_path)
-        command = [str(openmpi.mpiexec), "--oversubscribe", "-n", str(ranks), "-x", f"LD_PRELOAD={shared(NAMES)}"]
-        done = run_to_end([*command, program(openmpi.mpicc, SHOW), *map(str, sizes)], env=environment)
+        calls = [(name, size) for size in sizes for name in NAMED]
+        command = [str(openmpi.mpiexec), "--oversubscribe", "-n", str(ranks), "-x", f"LD_PRELOAD={namer()}"]
+        done = run_to_end([*command, *making(openmpi.mpicc, calls, ranks)], env=environment)
         assert done.returncode == 0, done.stderr[-2000:]
-        lines = [line.split(maxsplit=2) for line in done.stdout.splitlines()]
-        return {(line[0], int(line[1])): line[2] if len(line) > 2 else "" for line in lines}
+        return algorithms(done.stdout, calls)
 
     return show
 
@@ -163,19 +160,18 @@ def test_a_file_runs_what_was_measured_by_control_variables(
     by_file = show(4, [960], emitted(emitter, *filed))
     live = [RuleSet.always(name, live_basis(emitter.catalogue, name), choice) for name, choice in chosen.items()]
     (tmp_path / LIVE_FILE).write_bytes(LiveEmitter(emitter.catalogue, bench.settings).emit(live)[LIVE_FILE])
-    preload = f"{build_library(bench.installation.mpicc)}:{shared(NAMES)}"
-    # Twice: the first call under a choice also makes its communicator.
+    preload = f"{build_library(bench.installation.mpicc)}:{namer()}"
+    calls = [(name, 960) for name in NAMED]
     command = bench.command(
-        [program(bench.mpicc, SHOW), "960", "960"],
-        {"LD_PRELOAD": preload, "COLLTUNE_SELECT": str(tmp_path / LIVE_FILE)},
+        making(bench.mpicc, calls, 4), {"LD_PRELOAD": preload, "COLLTUNE_SELECT": str(tmp_path / LIVE_FILE)}
     )
     environment = {key: value for key, value in command.environment.items() if key != "LD_PRELOAD"}
     done = run_to_end(command.argv, env={**os.environ, **OPENMPI, **environment})
     assert done.returncode == 0, done.stderr
-    by_variables = {words[0]: words[2:] for words in map(str.split, done.stdout.splitlines())}
+    by_variables = algorithms(done.stdout, calls)
     for name, choice in chosen.items():
-        if name in by_variables and choice.algorithm != "two_proc":
-            assert by_variables[name] == by_file[name, 960].split(), (name, choice)
+        if (name, 960) in by_variables and choice.algorithm != "two_proc":
+            assert by_variables[name, 960] == by_file[name, 960], (name, choice)
 
 
 def test_a_file_with_a_fault_is_ignored_without_a_word(show: Show, emitter: OpenMpiEmitter) -> None:
@@ -308,9 +304,9 @@ def test_tune_run_check_verify_and_explain(openmpi: Installation, tmp_path: Path
     samples = read_journal(tuned / JOURNAL).samples
     assert {sample.status for sample in samples} == {Status.OK}
     assert len({sample.choice for sample in samples if sample.scenario.collective == "allgatherv"}) > 4
-    application = [str(openmpi.mpiexec), "-n", "2", program(openmpi.mpicc, SHOW)]
-    ran = colltune("run", "--prove", str(tuned), "--", *application[:3], "-x", f"LD_PRELOAD={shared(NAMES)}",
-                   application[3], "256")  # fmt: skip
+    application = [str(openmpi.mpiexec), "-n", "2", "-x", f"LD_PRELOAD={namer()}"]
+    application += making(openmpi.mpicc, [("alltoall", 256)], 2)
+    ran = colltune("run", "--prove", str(tuned), "--", *application)
     assert ran.returncode == 0, ran.stderr
     # Two ranks may have nothing to gain; a tuning without a rule sets nothing.
     evidence = "the kernel saw" if departing(load_tuning(tuned).rule_sets) else "it has no rule"
@@ -325,7 +321,7 @@ def test_tune_run_check_verify_and_explain(openmpi: Installation, tmp_path: Path
     runs = "Open MPI's own decision" if choice == DEFAULT else "coll/tuned, algorithm"
     assert runs in explained.stdout
     (tuned / "openmpi" / RULES_FILE).write_bytes(b"1\n")
-    broken = colltune("run", str(tuned), "--", *application, "256")
+    broken = colltune("run", str(tuned), "--", *application)
     assert broken.returncode == 2
     assert "was changed" in broken.stderr
 

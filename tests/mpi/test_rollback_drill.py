@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from jobs import legal_calls
 from slow_default import colltune
 
 from colltune.core.choice import Choice
@@ -22,7 +23,6 @@ from colltune.site.release import active, publish, read_release
 from colltune.site.store import SiteStore
 from colltune.store.tuning import MANIFEST, Tuning, save_tuning
 from commands import run_to_end
-from compiled import program
 
 LMOD = Path("/usr/share/lmod/lmod/libexec/lmod")
 pytestmark = pytest.mark.skipif(not LMOD.exists(), reason="no Lmod (apt: lmod)")
@@ -82,7 +82,7 @@ def test_a_release_that_hurts_is_taken_back_and_does_not_come_again(
 
     def job_ends_well(environment: dict[str, str]) -> bool:
         around = {**os.environ, "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", **environment}
-        command = [mpi.mpiexec, "-n", "3", program(mpi.mpicc, "legal_calls.c"), "0", "8"]
+        command = [mpi.mpiexec, "-n", "3", *legal_calls(mpi.mpicc, 3)]
         done = run_to_end(command, env=around)
         return done.returncode == 0
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from jobs import OPENMPI, QUIET
+from one_call import compiled_for, ucx_counter
 
 from colltune.catalog import Catalogue, load
 from colltune.catalog.entries import Kind
@@ -24,9 +25,7 @@ from colltune.mpi.installation import Installation
 from colltune.traffic import schedule_of
 from colltune.traffic.rounds import AllPairs, Floats, Schedule
 from commands import run_to_end
-from compiled import program, shared
 
-COMMON = Path(__file__).parents[2] / "native" / "common"
 _PATIENCE_S = 300
 # These call other collectives of Open MPI, which chooses their algorithms by size.
 BY_DEFAULT = {
@@ -117,21 +116,17 @@ class Counter:
         return found
 
 
-def _built(mpi: Installation) -> str:
-    return program(mpi.mpicc, "count_traffic.c", f"-I{COMMON}", COMMON / "variables.c", COMMON / "mock_ups.c")
-
-
 @pytest.fixture(scope="module")
 def mpich(mpi: Installation, cache: Path) -> Counter:
-    environment = {**QUIET, "MPIR_CVAR_CH4_NETMOD": "ucx", "LD_PRELOAD": str(shared("traffic_count.c"))}
-    command = [str(mpi.mpiexec), _built(mpi)]
+    environment = {**QUIET, "MPIR_CVAR_CH4_NETMOD": "ucx", "LD_PRELOAD": ucx_counter()}
+    command = [str(mpi.mpiexec), compiled_for(mpi.mpicc)]
     return Counter(mpi, load("mpich", mpi.version), command, build(mpi.mpicc, "agent", cache), environment)
 
 
 @pytest.fixture(scope="module")
 def openmpi_counter(openmpi: Installation, cache: Path) -> Counter:
     environment = {**OPENMPI, "OMPI_MCA_pml_monitoring_enable": "1", "OMPI_MCA_coll_tuned_use_dynamic_rules": "1"}
-    command = [str(openmpi.mpiexec), "--oversubscribe", _built(openmpi)]
+    command = [str(openmpi.mpiexec), "--oversubscribe", compiled_for(openmpi.mpicc)]
     return Counter(
         openmpi, load("openmpi", openmpi.version), command, build(openmpi.mpicc, "agent", cache), environment
     )

@@ -1,9 +1,11 @@
-/* Prints which messages each rank sends in one call of a collective, under control variables that are set before it.
+/* Prints which messages each rank sends in one call of a collective, the second on its communicator, under control variables
+ * that are set before it.
  *
- * Arguments: triples of collective, size in bytes (a multiple of 4; as colltune names sizes), and settings
+ * Arguments: triples of collective, size in bytes (as colltune names sizes; a block of reduce_scatter_block), and settings
  * `NAME=INTEGER,...` or `-`. Lines: number of the triple, source, target, messages, bytes, messages of a derived
  * datatype, whose bytes are not counted on MPICH; no line where there were no messages.
- * MPICH: run it with traffic_count.c preloaded. Open MPI: with pml_monitoring_enable=1. Link native/common/variables.c.
+ * MPICH: run it with traffic_count.c preloaded. Open MPI: with pml_monitoring_enable=1, or with algorithm_names.c preloaded:
+ * then a line has the number of the triple and which algorithms ran. Link native/common/variables.c.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "variables.h"
@@ -13,6 +15,7 @@
 #include <string.h>
 
 #define WEAK __attribute__((weak))
+extern const char *ct_algorithms(void) WEAK;
 extern void ct_traffic_learn(int rank) WEAK;
 extern long long ct_traffic(long long *messages_to, long long *bytes_to, long long *packed_to, int ranks) WEAK;
 
@@ -73,7 +76,10 @@ static bool call_nonblocking(const char *name, const char *in, char *out, int co
 
 static void call(const char *name, const char *in, char *out, int bytes, MPI_Comm comm)
 {
-    int count = bytes / 4, counts[64], at[64];
+    const bool words = bytes % 4 == 0;
+    const MPI_Datatype type = words ? MPI_FLOAT : MPI_BYTE;
+    const MPI_Op op = words ? MPI_SUM : MPI_BOR;
+    int count = words ? bytes / 4 : bytes, counts[64], at[64];
     if (call_nonblocking(name, in, out, count, comm))
         return;
     for (int i = 0; i < ranks; i++) {
@@ -81,31 +87,32 @@ static void call(const char *name, const char *in, char *out, int bytes, MPI_Com
         at[i] = i * count;
     }
     if (strcmp(name, "allgather") == 0)
-        MPI_Allgather(in, count, MPI_FLOAT, out, count, MPI_FLOAT, comm);
+        MPI_Allgather(in, count, type, out, count, type, comm);
     else if (strcmp(name, "allgatherv") == 0)
-        MPI_Allgatherv(in, count, MPI_FLOAT, out, counts, at, MPI_FLOAT, comm);
+        MPI_Allgatherv(in, count, type, out, counts, at, type, comm);
     else if (strcmp(name, "allreduce") == 0)
-        MPI_Allreduce(in, out, count, MPI_FLOAT, MPI_SUM, comm);
+        MPI_Allreduce(in, out, count, type, op, comm);
     else if (strcmp(name, "alltoall") == 0)
-        MPI_Alltoall(in, count, MPI_FLOAT, out, count, MPI_FLOAT, comm);
+        MPI_Alltoall(in, count, type, out, count, type, comm);
     else if (strcmp(name, "barrier") == 0)
         MPI_Barrier(comm);
     else if (strcmp(name, "bcast") == 0)
-        MPI_Bcast(out, count, MPI_FLOAT, 0, comm);
+        MPI_Bcast(out, count, type, 0, comm);
     else if (strcmp(name, "exscan") == 0)
-        MPI_Exscan(in, out, count, MPI_FLOAT, MPI_SUM, comm);
+        MPI_Exscan(in, out, count, type, op, comm);
     else if (strcmp(name, "gather") == 0)
-        MPI_Gather(in, count, MPI_FLOAT, out, count, MPI_FLOAT, 0, comm);
+        MPI_Gather(in, count, type, out, count, type, 0, comm);
     else if (strcmp(name, "reduce") == 0)
-        MPI_Reduce(in, out, count, MPI_FLOAT, MPI_SUM, 0, comm);
+        MPI_Reduce(in, out, count, type, op, 0, comm);
     else if (strcmp(name, "reduce_scatter") == 0)
-        MPI_Reduce_scatter(in, out, counts, MPI_FLOAT, MPI_SUM, comm);
+        MPI_Reduce_scatter(in, out, counts, type, op, comm);
     else if (strcmp(name, "reduce_scatter_block") == 0)
-        MPI_Reduce_scatter_block(in, out, count, MPI_FLOAT, MPI_SUM, comm);
+        MPI_Reduce_scatter_block(in, out, count, type, op, comm);
     else if (strcmp(name, "scan") == 0)
-        MPI_Scan(in, out, count, MPI_FLOAT, MPI_SUM, comm);
+        MPI_Scan(in, out, count, type, op, comm);
     else if (strcmp(name, "scatter") == 0)
-        MPI_Scatter(in, count, MPI_FLOAT, out, count, MPI_FLOAT, 0, comm);
+        /* what is of no significance off the root is not given, as an application may do */
+        MPI_Scatter(rank ? NULL : in, rank ? 0 : count, rank ? MPI_DATATYPE_NULL : type, out, count, type, 0, comm);
     else
         fail(name);
 }
@@ -158,6 +165,28 @@ static long long sent(long long now[3][64])
     return 0;
 }
 
+/* The second call on its communicator: what the first one prepares is not counted. */
+static void show_traffic(int number, const char *name, const char *in, char *out, int bytes, MPI_Comm comm)
+{
+    long long before[3][64] = { 0 }, after[3][64] = { 0 };
+    long long strange = sent(before);
+    call(name, in, out, bytes, comm);
+    if (sent(after) != strange)
+        fail("a message to an unknown rank");
+    for (int to = 0; to < ranks; to++)
+        if (after[0][to] != before[0][to])
+            printf("%d %d %d %lld %lld %lld\n", number, rank, to, after[0][to] - before[0][to], after[1][to] - before[1][to],
+                   after[2][to] - before[2][to]);
+}
+
+static void show_algorithms(int number, const char *name, const char *in, char *out, int bytes, MPI_Comm comm)
+{
+    ct_algorithms();
+    call(name, in, out, bytes, comm);
+    if (rank == 0)
+        printf("%d %s\n", number, ct_algorithms());
+}
+
 int main(int argc, char **argv)
 {
     int provided;
@@ -174,10 +203,9 @@ int main(int argc, char **argv)
         MPI_Sendrecv(&byte, 1, MPI_CHAR, to, 0, &other, 1, MPI_CHAR, (rank - step + ranks) % ranks, 0, MPI_COMM_WORLD,
                      MPI_STATUS_IGNORE);
     }
-    if (ct_traffic == NULL)
+    if (ct_traffic == NULL && ct_algorithms == NULL)
         start_monitor();
     for (int i = 1; i + 2 < argc; i += 3) {
-        long long before[3][64] = { 0 }, after[3][64] = { 0 }, all[3][64];
         int bytes = atoi(argv[i + 1]);
         ct_setting settings[MOST_SETTINGS];
         char *in = calloc((size_t)bytes * (size_t)ranks + 4, 1), *out = calloc((size_t)bytes * (size_t)ranks + 4, 1);
@@ -186,19 +214,9 @@ int main(int argc, char **argv)
             fail("no memory");
         int count = set(argv[i + 2], settings);
         MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-        call(argv[i], in, out, bytes, comm); /* what a first call prepares is not counted */
-        MPI_Barrier(MPI_COMM_WORLD);
-        long long strange = sent(before);
         call(argv[i], in, out, bytes, comm);
-        strange = sent(after) - strange;
-        if (strange != 0)
-            fail("a message to an unknown rank");
-        for (int to = 0; to < ranks; to++) {
-            for (int what = 0; what < 3; what++)
-                all[what][to] = after[what][to] - before[what][to];
-            if (all[0][to] != 0)
-                printf("%d %d %d %lld %lld %lld\n", i / 3, rank, to, all[0][to], all[1][to], all[2][to]);
-        }
+        MPI_Barrier(MPI_COMM_WORLD);
+        (ct_algorithms != NULL ? show_algorithms : show_traffic)(i / 3, argv[i], in, out, bytes, comm);
         fflush(stdout);
         MPI_Comm_free(&comm);
         ct_settings_restore(settings, count);
