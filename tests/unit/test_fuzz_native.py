@@ -8,11 +8,15 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 
 import pytest
+from mutation import of_lines
 from readers_of_libraries import LIVE, TABLE
 
 from colltune.catalog import Catalogue, load
@@ -40,20 +44,30 @@ class Fuzzer:
     program: Path
     guided: bool  # by what the inputs reach: it keeps those that reach something new
 
-    def run(self, reader: str, place: Path, bound: str, seed: int = 1) -> tuple[int, int]:
-        """How many inputs it was given, and took; fails with what the sanitizers say."""
-        seeds, reached = place / "seeds", place / "reached"
-        for folder in (seeds, reached):
-            folder.mkdir(parents=True, exist_ok=True)
-        for number, text in enumerate(seeds_of(reader)):
-            (seeds / f"{number:03}").write_bytes(text)
-        command = [str(self.program), f"--reader={reader}", bound, f"-seed={seed}", f"-artifact_prefix={place}/"]
-        command += [f"-max_len={LONGEST.get(reader, 16384)}"]
-        folders = [str(reached), str(seeds)] if self.guided else [str(seeds)]
+    def run(self, reader: str, place: Path, *, runs: int = 0, seconds: int = 0, seed: int = 1) -> tuple[int, int]:
+        """How many inputs it was given, until ``runs`` or ``seconds``, and took; fails with what the sanitizers say."""
+        if self.guided:
+            seeds, reached = place / "seeds", place / "reached"
+            for folder in (seeds, reached):
+                folder.mkdir(parents=True, exist_ok=True)
+            for number, text in enumerate(seeds_of(reader)):
+                (seeds / f"{number:03}").write_bytes(text)
+            bound = f"-runs={runs}" if runs else f"-max_total_time={seconds}"
+            options = [bound, f"-seed={seed}", f"-artifact_prefix={place}/", f"-max_len={longest(reader)}"]
+            return self._read(reader, *options, str(reached), str(seeds))
+        random, given, taken, ends_s = Random(seed), 0, 0, time.monotonic() + seconds
+        place.mkdir(exist_ok=True)
+        while given < runs or time.monotonic() < ends_s:
+            changed_inputs(reader, place / "inputs", random)
+            done = self._read(reader, str(place / "inputs"))
+            given, taken = given + done[0], taken + done[1]
+        return given, taken
+
+    def _read(self, reader: str, *arguments: str) -> tuple[int, int]:
         options = {"ASAN_OPTIONS": "handle_abort=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
         with subprocess.Popen(
-            [*command, *folders], env={**os.environ, **options}, text=True, errors="replace",
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            [str(self.program), f"--reader={reader}", *arguments], env={**os.environ, **options}, text=True,
+            errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         ) as process:  # fmt: skip
             _, said = process.communicate()
         assert process.returncode == 0, said[-6000:]
@@ -61,6 +75,19 @@ class Fuzzer:
         assert done, said[-2000:]
         assert taken, said[-2000:]
         return int(done[1]), int(taken[1])
+
+
+def longest(reader: str) -> int:
+    return LONGEST.get(reader, 16384)
+
+
+def changed_inputs(reader: str, path: Path, random: Random) -> None:
+    """A thousand, each behind its length; the files to begin from come first."""
+    seeds = list(seeds_of(reader))
+    changed = (of_lines(random.choice(seeds), random) for _ in range(1000 - len(seeds)))
+    with path.open("wb") as file:
+        for data in (one[: longest(reader)] for one in (*seeds, *changed)):
+            file.write(len(data).to_bytes(4, sys.byteorder) + data)
 
 
 def seeds_of(reader: str) -> Iterator[bytes]:
@@ -155,7 +182,7 @@ def fuzzer(request: pytest.FixtureRequest, mpi: Installation, tmp_path_factory: 
 
 @pytest.mark.parametrize("reader", READERS)
 def test_a_reader_in_c_takes_any_bytes(fuzzer: Fuzzer, reader: str, tmp_path: Path) -> None:
-    given, taken = fuzzer.run(reader, tmp_path, "-runs=5000")
+    given, taken = fuzzer.run(reader, tmp_path, runs=5000)
     assert given >= 5000
     assert taken > 20  # so that what follows a good beginning is reached
     assert taken < given or reader == "lines"
@@ -167,9 +194,6 @@ def test_readers_in_c_take_any_bytes_for_an_hour(fuzzer: Fuzzer, tmp_path: Path)
     """Half an hour by what the inputs reach, and half an hour without a look at that."""
     each_s = float(os.environ.get("COLLTUNE_FUZZ_S", "3600")) / 2 / len(READERS)
     seed = int(os.environ.get("COLLTUNE_FUZZ_SEED", "1"))
-    read = {
-        reader: fuzzer.run(reader, tmp_path / reader, f"-max_total_time={max(int(each_s), 1)}", seed)
-        for reader in READERS
-    }
+    read = {reader: fuzzer.run(reader, tmp_path / reader, seconds=max(int(each_s), 1), seed=seed) for reader in READERS}
     way, given = "guided" if fuzzer.guided else "at random", sum(given for given, _ in read.values())
     print(f"{given} inputs to {len(READERS)} readers in C, {way}; given and taken: {read}")
