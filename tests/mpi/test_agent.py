@@ -315,31 +315,6 @@ def test_only_what_has_a_block_for_each_rank_is_limited_by_their_number(talk: Ta
     assert "no-buffers" in results[1]
 
 
-WORDS = st.sampled_from(
-    [
-        "names=KNOWN_A,B",
-        "choice=0=3",
-        "measure",
-        "id=1",
-        "ppn=2",
-        "nodes=0",
-        "nodes=0-3,9",
-        "choice=",
-        "choice=KNOWN_A=1",
-        "collective=bcast",
-        "bytes=8",
-    ]
-)
-NOISE = st.text(st.sampled_from("=,-09 aKNOW_"), max_size=30)
-
-
-@settings(max_examples=10)
-@given(lines=st.lists(st.lists(WORDS | NOISE, max_size=12).map(" ".join), min_size=30, max_size=120))
-def test_the_reader_of_requests_survives_any_line(reader: Path, lines: list[str]) -> None:
-    run = read(reader, lines)
-    assert all(line.startswith(("ok ", "no ")) for line in run)
-
-
 def test_more_times_than_can_be_counted_are_refused(reader: Path) -> None:
     many = "measure id=1 collective=bcast ppn=1 nodes=0 most=100000 " + "choice= " * 11_000
     assert read(reader, [many, many.replace("most=100000", "most=1000")])[0].startswith("no so many choices")

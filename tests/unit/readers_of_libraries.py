@@ -204,12 +204,14 @@ text_reader("topology_scheme", "schedule.topology_files", of_lines,
 def hostlist(data: bytes) -> None:
     with suppress(ColltuneError):
         parse_counts(text_of(data))
-    compress_hostlist(expand_hostlist(text_of(data)))
+    hosts = expand_hostlist(text_of(data))
+    assert all(host and not set(host) & set("[], ") for host in hosts)
+    assert expand_hostlist(compress_hostlist(hosts)) == hosts
 
 
 @reader("mpi.job", of_lines, files(*JOBS.glob("*.hosts"), *JOBS.glob("*.nodes")))
 def host_file(data: bytes) -> None:
-    parse_host_file(text_of(data), "f", 4)
+    assert all(node.slots >= 1 and node.name for node in parse_host_file(text_of(data), "f", 4))
     with folder(hosts=data) as place:
         find_job({}, host_file=place / "hosts")
 

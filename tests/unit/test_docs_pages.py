@@ -19,7 +19,7 @@ PAGES = [
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 _FOLDERS = "docs|tests|src|benchmarks|native|packaging|examples"
-_PATH = re.compile(rf"(?<![\w./-])(?:{_FOLDERS})/[\w./-]*\w\.[a-z]\w*")
+_PATH = re.compile(rf"(?<![\w./-])(?:{_FOLDERS})/[\w./-]*(?:\w\.[a-z]\w*|\w/?(?=`))")
 # Made by the hook of the documentation, or by a reader.
 _MADE = {"src/colltune/catalog/NAME.toml"}
 

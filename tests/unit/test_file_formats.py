@@ -18,7 +18,7 @@ from colltune.cli.app import app
 from colltune.core.errors import InputError
 from colltune.core.scenario import Scenario
 from colltune.machine.benchmark_output import parse_output
-from colltune.machine.file_formats import PROFILES, Format, log_text, recognise
+from colltune.machine.file_formats import PROFILES, Format, recognise
 from colltune.profile.profile_files import load_profile
 from colltune.session.lint import lint_selection
 from colltune.session.sides import parse_side
@@ -278,10 +278,3 @@ def test_what_no_library_reads_is_not_linted(tmp_path: Path) -> None:
     (tmp_path / "a.gz").write_bytes(gzip.compress(HAN.encode()))
     with pytest.raises(InputError, match=r"is gzipped, and no library reads that. Uncompress it: gunzip"):
         lint_selection([tmp_path / "a.gz"], {}, mpi_version="5.0.11")
-
-
-@given(st.one_of(st.binary(max_size=300), st.text(max_size=300).map(str.encode)))
-def test_any_bytes_are_something(data: bytes) -> None:
-    assert recognise(data).what
-    if data[:2] != b"\x1f\x8b":
-        log_text(data)

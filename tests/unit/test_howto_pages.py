@@ -119,11 +119,3 @@ def test_a_command_of_three_files_works_is_listed_and_stands_in_the_manual(tmp_p
     assert re.search(r"^  shapes +The shapes of job that a tuning holds$", colltune("--help"), re.MULTILINE)
     assert entry.splitlines()[-1] in " ".join(colltune("shapes", "--help").split())
     assert colltune("shapes", str(ROOT / "tests" / "recorded" / "tunings" / "measured")) == "1 x 2\n"
-
-
-@pytest.mark.parametrize(
-    "page", ["add-a-strategy.md", "add-an-mpi.md", "add-a-topology.md", "add-a-command.md", "add-a-collective.md"]
-)
-def test_every_file_that_the_page_names_is_there(page: str) -> None:
-    named = re.findall(r"`((?:src|tests)/[\w./]+)`", (PAGES / page).read_text())
-    assert [name for name in named if "NAME" not in name and not (ROOT / name).exists()] == []

@@ -5,11 +5,9 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from colltune.core.errors import ColltuneError, InputError
-from colltune.mpi.job import Job, Node, Scheduler, find_job, parse_host_file
+from colltune.core.errors import InputError
+from colltune.mpi.job import Job, Node, Scheduler, find_job
 
 RECORDED = Path(__file__).parents[1] / "recorded" / "jobs"
 CORES = len(os.sched_getaffinity(0))
@@ -137,22 +135,3 @@ def test_a_bad_host_file_names_its_place(tmp_path: Path, text: str) -> None:
 def test_a_description_that_cannot_be_read_is_one_clear_error(environment: dict[str, str], message: str) -> None:
     with pytest.raises(InputError, match=message):
         find_job(environment)
-
-
-@given(st.text(max_size=60))
-def test_any_host_file_is_hosts_or_a_clear_error(text: str) -> None:
-    try:
-        found = parse_host_file(text, "hosts", 4)
-    except ColltuneError:
-        return
-    assert found
-    assert all(node.slots >= 1 and node.name for node in found)
-
-
-@given(st.dictionaries(st.sampled_from(["SLURM_TASKS_PER_NODE", "SLURM_NTASKS", "SLURM_JOB_CPUS_PER_NODE"]), st.text()))
-def test_any_slurm_environment_is_a_job_or_a_clear_error(counts: dict[str, str]) -> None:
-    try:
-        job = find_job({"SLURM_JOB_NODELIST": "n[1-3]", **counts})
-    except ColltuneError:
-        return
-    assert job.names == ("n1", "n2", "n3")

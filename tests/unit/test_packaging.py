@@ -131,8 +131,11 @@ def test_every_file_that_names_the_version_names_the_same() -> None:
         citation["version"],
         codemeta["version"],
     }
-    assert len(versions) == 1
-    assert f"## [{versions.pop()}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    newest, date = re.findall(r"^## \[(\d[\d.]*)\] - (\d{4}-\d\d-\d\d)$", changelog, re.MULTILINE)[0]
+    assert versions == {newest}
+    assert str(citation["date-released"]) == date
+    assert (ROOT / f"examples/easybuild/colltune-{newest}-gfbf-2025a.eb").is_file()
 
 
 def test_the_recipe_for_conda_asks_for_the_same_packages() -> None:

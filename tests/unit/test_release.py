@@ -13,9 +13,7 @@ from pathlib import Path
 
 import pytest
 import typer
-from typer.main import get_command
 
-from colltune.cli.app import app
 from colltune.core import disturbance
 from colltune.core.version import read_version
 from commands import run_to_end
@@ -177,22 +175,6 @@ def test_tools_for_commands_install_it(release: dict[str, Path], tool: str, tmp_
     assert must([str(tmp_path / "bin" / "colltune"), "--version"], tmp_path) == "colltune 7.8.9\n"
 
 
-def _manual_commands() -> dict[str, str]:
-    """The commands of the manual page, and what it says of each."""
-    body = MANUAL.read_text(encoding="utf-8").partition(".SH COMMANDS\n")[2].partition(".SH OPTIONS")[0]
-    entries = re.findall(r"^\.TP\n\.B (\w+)\n(.*)$", body, re.MULTILINE)
-    return {name: text.replace("\\-", "-").replace("\\fB", "`").replace("\\fR", "`") for name, text in entries}
-
-
-def test_the_manual_page_says_of_each_command_what_its_help_says() -> None:
-    said = _manual_commands()
-    helps = {name: command.help for name, command in get_command(app).commands.items()}  # type: ignore[attr-defined]
-    assert set(said) == set(helps)
-    for name, text in helps.items():
-        help_text = " ".join((text or "").split())
-        assert help_text.startswith(said[str(name)]), name
-
-
 def test_the_manual_page_is_well_formed() -> None:
     if shutil.which("groff") is None:
         pytest.skip("there is no groff")
@@ -214,24 +196,6 @@ def test_the_shell_completes_commands_and_options(shell: str, tmp_path: Path) ->
     said = run(command, tmp_path, PYTHONPATH=paths, _COLLTUNE_COMPLETE=f"complete_{shell}", **asked).stdout
     assert "verify" in said
     assert "predict" not in said
-
-
-def test_the_citation_names_what_the_project_names() -> None:
-    yaml = pytest.importorskip("yaml")
-    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    assert cited["cff-version"] == "1.2.0"
-    assert cited["license"] == "BSD-3-Clause"
-    assert cited["authors"]
-    assert cited["title"].startswith("colltune")
-
-
-def test_one_version_is_named_by_the_changelog_the_citation_and_the_build() -> None:
-    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    newest, date = re.findall(r"^## \[(\d[\d.]*)\] - (\d{4}-\d\d-\d\d)$", changelog, re.MULTILINE)[0]
-    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-    assert f"version: {newest}\ndate-released: {date}\n" in citation
-    assert f'fallback-version = "{newest}"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    assert (ROOT / f"examples/easybuild/colltune-{newest}-gfbf-2025a.eb").is_file()
 
 
 def test_the_changelog_keeps_its_form() -> None:

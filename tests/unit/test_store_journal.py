@@ -320,14 +320,6 @@ def test_random_damage_is_an_error_or_a_part_of_the_truth(tmp_path_factory: pyte
     assert found == samples[: len(found)]
 
 
-@given(content=st.binary(max_size=200))
-def test_random_bytes_are_an_error(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
-    path = tmp_path_factory.mktemp("fuzz") / "journal.jsonl"
-    path.write_bytes(content)
-    with pytest.raises(ColltuneError):
-        read_journal(path)
-
-
 def _python(program: str, *arguments: str) -> "subprocess.Popen[bytes]":
     environment = {**os.environ, "PYTHONPATH": f"{SOURCE}{os.pathsep}{SOURCE.parent / 'tests'}"}
     command = [sys.executable, "-c", textwrap.dedent(program), *arguments]
