@@ -12,8 +12,9 @@ from jobs import ON_EITHER
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.rules import RuleSet
 from colltune.emit.live_rules import LIVE_FILE, LiveEmitter
-from colltune.machine.compile import build_library
+from colltune.machine.compile import build, build_library
 from colltune.mpi.installation import Installation
+from colltune.prove.replay.conformance import PROGRAM
 from commands import run_to_end
 from compiled import C_FLAGS, wrapper
 
@@ -41,6 +42,16 @@ class Live:
             **inside,
         }
         return run_to_end(started.argv, env=environment)
+
+    def replay(
+        self, ranks: int, rules: bytes, arguments: Sequence[str], beside: Path | None = None, **variables: str
+    ) -> subprocess.CompletedProcess[str]:
+        """The legal calls of the replay, of which all give the right results."""
+        done = self.run(ranks, [str(build(self.bench.mpicc, PROGRAM)), *arguments], rules, beside, **variables)
+        failed = "".join(line for line in done.stdout.splitlines(keepends=True) if line.startswith("FAIL"))
+        assert done.returncode == 0, failed[:1500] + done.stdout[-500:] + done.stderr[-1500:]
+        assert "failures=0" in done.stdout
+        return done
 
     def emit(self, *rule_sets: RuleSet) -> bytes:
         return LiveEmitter(self.bench.catalogue, self.bench.settings).emit(rule_sets)[LIVE_FILE]

@@ -13,7 +13,6 @@ from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import NONBLOCKING, SizeBasis
 from colltune.deploy.live_selector import only_live
 from colltune.emit.live_rules import live_basis
-from colltune.machine.compile import build
 from colltune.mpi.installation import Installation, Library
 from colltune.prove.replay.conformance import replay_arguments
 from colltune.store.tuning import load_tuning
@@ -132,39 +131,32 @@ def test_every_choice_is_right_at_1_to_8_ranks(either: Live, number: int) -> Non
     if number >= max(len(choices_of(either, name)) for name in NONBLOCKING):
         pytest.skip("it has no more choices")
     rule_sets = prefer(either, number)
-    conformance = str(build(either.bench.installation.mpicc, "conformance"))
     arguments = replay_arguments(range(1, 9), rule_sets, short=True, collectives=NONBLOCKING, max_bytes=1 << 18)
-    done = either.run(8, [conformance, *arguments], either.emit(*rule_sets), MPIR_CVAR_NUM_CLIQUES="2")
-    assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-1500:]
-    assert "failures=0" in done.stdout
+    done = either.replay(8, either.emit(*rule_sets), arguments, MPIR_CVAR_NUM_CLIQUES="2")
     assert "selector is off" not in done.stderr
 
 
-def property_arguments(mpi: Live, rule_sets: Sequence[RuleSet], seed: int, cases: int) -> list[str]:
+def find_all_as_it_was(
+    mpi: Live, ranks: int, rule_sets: Sequence[RuleSet], seed: int, cases: int, **variables: str
+) -> None:
+    """Random calls find attributes, error handlers, environment and control variables as they were."""
     settings = [mpi.bench.settings(rules.collective, rules.rules[0].choice) or () for rules in rule_sets]
     names = sorted({name for some in settings for name, _ in some})
-    return [program(mpi.bench.installation.mpicc, "nonblocking_property.c"), str(seed), str(cases), *names]
+    made = program(mpi.bench.mpicc, "nonblocking_property.c")
+    done = mpi.run(ranks, [made, str(seed), str(cases), *names], mpi.emit(*rule_sets), **variables)
+    assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-1500:]
+    assert f"{ranks} ranks, {cases} cases, 0 mismatches" in done.stdout
+    assert "selector is off" not in done.stderr
 
 
 def test_random_calls_find_all_as_it_was(either: Live) -> None:
-    """Attributes, error handlers, environment and control variables; three requests at once, in any order."""
-    rule_sets = prefer(either, 1, bound=4096)
-    done = either.run(3, property_arguments(either, rule_sets, 3, 60), either.emit(*rule_sets))
-    assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-1500:]
-    assert "3 ranks, 60 cases, 0 mismatches" in done.stdout
-    assert "selector is off" not in done.stderr
+    """Three requests at once, in any order."""
+    find_all_as_it_was(either, 3, prefer(either, 1, bound=4096), 3, 60)
 
 
 def test_random_calls_are_clean_under_sanitizers(either: Live) -> None:
-    rule_sets = prefer(either, 1)
-    arguments = property_arguments(either, rule_sets, 5, 40)
-    profile = str(either.directory / "profile")
-    done = sanitized(either).run(
-        2, arguments, either.emit(*rule_sets), COLLTUNE_PROFILE=profile, ASAN_OPTIONS="detect_leaks=0"
-    )
-    assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-1500:]
-    assert "2 ranks, 40 cases, 0 mismatches" in done.stdout
-    assert "selector is off" not in done.stderr
+    variables = {"COLLTUNE_PROFILE": str(either.directory / "profile"), "ASAN_OPTIONS": "detect_leaks=0"}
+    find_all_as_it_was(sanitized(either), 2, prefer(either, 1), 5, 40, **variables)
 
 
 # Ranks and cases, for each of five choices: 10,000 in all, fewer where ranks share the cores.
@@ -178,25 +170,18 @@ def test_ten_thousand_random_calls(either: Live, ranks: int, checked: bool) -> N
     assert 5 * sum(WHOLE.values()) == 10_000
     kit = sanitized(either) if checked else either
     for number in range(5):
-        rule_sets = prefer(either, number)
-        arguments = property_arguments(either, rule_sets, 1000 * ranks + number, WHOLE[ranks])
-        done = kit.run(ranks, arguments, either.emit(*rule_sets), ASAN_OPTIONS="detect_leaks=0")
-        assert done.returncode == 0, f"{number}: {done.stdout[-1500:]}{done.stderr[-1500:]}"
-        assert f"{ranks} ranks, {WHOLE[ranks]} cases, 0 mismatches" in done.stdout
-        assert "selector is off" not in done.stderr
+        seed, rule_sets = 1000 * ranks + number, prefer(either, number)
+        find_all_as_it_was(kit, ranks, rule_sets, seed, WHOLE[ranks], ASAN_OPTIONS="detect_leaks=0")
 
 
 def test_an_operation_that_does_not_commute_keeps_the_default(openmpi: Installation, tmp_path: Path) -> None:
     """libnbc's ring adds in another order; alone, as one variable for all calls, it fails the replay."""
     mpi = live(openmpi, tmp_path)
     rules = RuleSet.always("iallreduce", SizeBasis.MESSAGE, Choice("ring"))
-    conformance = str(build(mpi.bench.installation.mpicc, "conformance"))
-    arguments = [conformance, *replay_arguments([2, 3], short=True, collectives=["iallreduce"], max_bytes=1 << 14)]
-    forced = mpi.run(3, arguments, mpi.emit(), OMPI_MCA_coll_libnbc_iallreduce_algorithm="1")
-    assert forced.returncode == 1
-    assert "op=user_ordered" in forced.stdout
-    chosen = mpi.run(3, arguments, mpi.emit(rules))
-    assert chosen.returncode == 0, chosen.stdout[-1500:] + chosen.stderr[-1500:]
+    arguments = replay_arguments([2, 3], short=True, collectives=["iallreduce"], max_bytes=1 << 14)
+    with pytest.raises(AssertionError, match=r"FAIL .* op=user_ordered"):
+        mpi.replay(3, mpi.emit(), arguments, OMPI_MCA_coll_libnbc_iallreduce_algorithm="1")
+    mpi.replay(3, mpi.emit(rules), arguments)
 
 
 def test_open_mpi_is_tuned_by_the_selector_alone(openmpi: Installation, tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import COLLECTIVES, Scenario, SizeBasis
 from colltune.deploy.live_selector import FOLDER, in_force_via, with_live
 from colltune.emit.live_rules import LIVE_FILE, live_basis
-from colltune.machine.compile import build
 from colltune.mpi.installation import Installation, Library
 from colltune.prove.replay.conformance import replay_arguments
 from colltune.store.tuning import Tuning, load_tuning, save_tuning
@@ -86,6 +85,7 @@ def test_the_selector_decides_on_mpich(mpi: Installation, tmp_path: Path) -> Non
     assert sent["allgather", 964] == default["allgather", 964] != 5 * 4
 
 
+BARRIERS = ["--ranks", "2", "--short", "--only", "barrier"]
 MOCK_UPS = b"""colltune-rules 2
 choice 0 - COLLTUNE_GATHER_MOCK_UP=1
 choice 1 - COLLTUNE_SCATTER_MOCK_UP=1
@@ -102,8 +102,7 @@ def test_gather_and_scatter_are_made_of_other_calls_where_a_rule_says_so(either:
     beside = shared("gathers_by_others.c", compiler=either.bench.mpicc)
     rules = MOCK_UPS.replace(b"{0}", b"0" if chosen else b"-").replace(b"{1}", b"1" if chosen else b"-")
     replayed = replay_arguments(range(1, 5), short=True, collectives=["gather", "scatter"])
-    done = either.run(4, [str(build(either.bench.mpicc, "conformance")), *replayed], rules, beside)
-    assert "failures=0" in done.stdout, done.stdout + done.stderr
+    done = either.replay(4, rules, replayed, beside)
     assert ("reached gatherv" in done.stderr, "reached scatterv" in done.stderr) == (chosen, chosen)
 
 
@@ -124,10 +123,7 @@ def prefer(mpi: Live, number: int) -> list[RuleSet]:
 @pytest.mark.parametrize("number", [1, 2, *(pytest.param(n, marks=pytest.mark.slow) for n in range(3, 19))])
 def test_whatever_the_rules_prefer_every_legal_call_works(either: Live, number: int) -> None:
     rule_sets = prefer(either, number)
-    conformance = str(build(either.bench.installation.mpicc, "conformance"))
-    done = either.run(4, [conformance, *replay_arguments([2, 3, 4], rule_sets, short=True)], either.emit(*rule_sets))
-    assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-1500:]
-    assert "failures=0" in done.stdout
+    either.replay(4, either.emit(*rule_sets), replay_arguments([2, 3, 4], rule_sets, short=True))
 
 
 @pytest.mark.parametrize("number", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3))])
@@ -135,14 +131,11 @@ def test_the_library_is_clean_under_sanitizers(either: Live, number: int) -> Non
     """Selector and profile on every legal call: no byte beyond a buffer, and nothing that C leaves undefined."""
     checked = sanitized(either)
     rule_sets = prefer(either, number)
-    conformance = str(build(either.bench.installation.mpicc, "conformance"))
-    done = checked.run(
-        3, [conformance, *replay_arguments([3], rule_sets, short=True, max_bytes=20_000)], either.emit(*rule_sets),
+    done = checked.replay(
+        3, either.emit(*rule_sets), replay_arguments([3], rule_sets, short=True, max_bytes=20_000),
         COLLTUNE_PROFILE=str(either.directory / "profile"), COLLTUNE_MEASURE=str(either.directory / "measure"),
         COLLTUNE_MEASURE_SHARE="50", ASAN_OPTIONS="detect_leaks=0",
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-1500:]
-    assert "failures=0" in done.stdout
     assert "selector is off" not in done.stderr
 
 
@@ -159,22 +152,21 @@ def test_what_runs_below_a_composition_meets_its_needs(mpi: Installation, tmp_pa
     }
     rule_sets = [RuleSet.always(c, live_basis(mpich.bench.catalogue, c), Choice(key)) for c, key in below.items()]
     variables = {"MPIR_CVAR_COLLECTIVE_FALLBACK": "error", "MPIR_CVAR_NUM_CLIQUES": str(nodes)}
-    conformance = str(build(mpi.mpicc, "conformance"))
     arguments = replay_arguments([2, 4], rule_sets, short=True, max_bytes=2000)
-    done = mpich.run(4, [conformance, *arguments], mpich.emit(*rule_sets), **variables)
-    assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-1500:]
-    assert "failures=0" in done.stdout
+    done = mpich.replay(4, mpich.emit(*rule_sets), arguments, **variables)
     assert "selector is off" not in done.stderr
 
 
 def test_threads_that_call_at_once_are_refused(either: Live) -> None:
+    """Nor is anything measured where they do."""
     rules = either.emit(RuleSet.always("bcast", SizeBasis.MESSAGE, either.bench.catalogue.choices("bcast")[1]))
-    conformance = str(build(either.bench.installation.mpicc, "conformance"))
     arguments = ["--thread-level", "multiple", "--ranks", "2", "--short", "--only", "bcast"]
-    done = either.run(2, [conformance, *arguments], rules)
-    assert done.returncode == 0, done.stderr
-    assert "live selector is off: the program asked for MPI_THREAD_MULTIPLE" in done.stderr
-    assert "refused" not in done.stdout
+    measured = {"COLLTUNE_MEASURE": str(either.directory / "measure")}
+    for variables in ({}, measured):
+        done = either.replay(2, rules, arguments, **variables)
+        assert "live selector is off: the program asked for MPI_THREAD_MULTIPLE" in done.stderr
+        assert "refused" not in done.stdout
+    assert not any("\ncell " in path.read_text() for path in either.directory.glob("measure.*"))
 
 
 @pytest.mark.parametrize(
@@ -189,9 +181,7 @@ def test_threads_that_call_at_once_are_refused(either: Live) -> None:
     ],
 )
 def test_rules_that_cannot_be_read_turn_it_off(on_openmpi: Live, rules: bytes, why: str) -> None:
-    conformance = str(build(on_openmpi.bench.installation.mpicc, "conformance"))
-    done = on_openmpi.run(2, [conformance, "--ranks", "2", "--short", "--only", "barrier"], rules)
-    assert done.returncode == 0, done.stderr
+    done = on_openmpi.replay(2, rules, BARRIERS)
     assert "live selector is off" in done.stderr
     assert why in done.stderr
 
@@ -204,10 +194,7 @@ def test_of_two_files_the_one_that_cannot_be_read_is_named(on_openmpi: Live, unr
     missing = {unreadable: str(tmp_path / "missing")}
     variables = {"COLLTUNE_MEASURE": str(tmp_path / "m"), "COLLTUNE_EXPLORE_RISK": "1000"}
     variables |= {"COLLTUNE_CANDIDATES": str(candidates), **missing}
-    conformance = str(build(on_openmpi.bench.installation.mpicc, "conformance"))
-    command = [conformance, "--ranks", "2", "--short", "--only", "barrier"]
-    done = on_openmpi.run(2, command, on_openmpi.emit(*prefer(on_openmpi, 2)), **variables)
-    assert done.returncode == 0, done.stderr
+    done = on_openmpi.replay(2, on_openmpi.emit(*prefer(on_openmpi, 2)), BARRIERS, **variables)
     assert f"live selector is off: {tmp_path / 'missing'} cannot be read" in done.stderr
 
 

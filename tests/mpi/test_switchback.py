@@ -11,7 +11,6 @@ from test_live_selector import prefer
 
 from colltune.core.rules import RuleSet
 from colltune.emit.live_rules import live_basis
-from colltune.machine.compile import build
 from colltune.prove.replay.conformance import replay_arguments
 from compiled import program, shared
 
@@ -69,22 +68,10 @@ def test_all_ranks_run_the_same_calls_by_default(mixed: Measured, seed: int, sha
 def test_every_legal_call_works_in_the_experiment(mixed: Measured) -> None:
     """All forms of calls, on communicators of all kinds; most live for too few calls to be compared."""
     rule_sets = prefer(mixed.mpi, 1)
-    conformance = str(build(mixed.mpi.bench.installation.mpicc, "conformance"))
     arguments = replay_arguments([2, 3], rule_sets, short=True, max_bytes=20_000)
     told = {"COLLTUNE_MEASURE": str(mixed.out), "COLLTUNE_MEASURE_SHARE": "50"}
-    done = mixed.mpi.run(3, [conformance, *arguments], mixed.mpi.emit(*rule_sets), **told)
-    assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-1500:]
-    assert "failures=0" in done.stdout
+    mixed.mpi.replay(3, mixed.mpi.emit(*rule_sets), arguments, **told)
     text = "".join(path.read_text() for path in mixed.parts())
     assert {f"function={rules.collective} " in text for rules in rule_sets if rules.collective != "allgatherv"} == {
         True
     }
-
-
-def test_nothing_is_measured_where_threads_call_at_once(mixed: Measured) -> None:
-    conformance = str(build(mixed.mpi.bench.installation.mpicc, "conformance"))
-    arguments = ["--thread-level", "multiple", "--ranks", "2", "--short", "--only", "bcast"]
-    done = mixed.mpi.run(2, [conformance, *arguments], mixed.rules(), COLLTUNE_MEASURE=str(mixed.out))
-    assert done.returncode == 0, done.stderr
-    assert "live selector is off: the program asked for MPI_THREAD_MULTIPLE" in done.stderr
-    assert not any("\ncell " in path.read_text() for path in mixed.parts())
