@@ -1,13 +1,31 @@
-"""Every learner keeps the laws of its contract."""
+"""Every learner, journal, packer and source of samples keeps the laws of its contract."""
 
-from colltune.core.space import Space
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from colltune.core.choice import DEFAULT
+from colltune.core.sample import Environment, Status
+from colltune.core.space import Point, Space
+from colltune.core.topology import Topology
 from colltune.learn.contract import Learner
 from colltune.learn.decision import DecisionLearner
+from colltune.measure.contract import Source
+from colltune.measure.replay import ReplaySource
+from colltune.schedule.filling import FillingPacker
+from colltune.store.grid import Grid
+from colltune.store.journal import Journal
 from colltune_study.research.learners.fact import FactLearner
 from colltune_study.research.learners.published import AcclaimLearner, PublishedSettings, RandomLearner
 from colltune_study.research.learners.scaling import Scaling
 from colltune_study.research.learners.tuned_parameters import TunedFactLearner
-from colltune_study.testing import LearnerContract
+from colltune_study.simulated.drawn import Noise, SimulatedSource
+from colltune_study.testing import HALVING, RING, TREE, LearnerContract, small_space, true_time_s
+from greedy_batches import GreedyBatchPacker
+from journal_laws import JournalContract
+from packer_laws import PackerContract
+from source_laws import SourceContract
 
 
 class TestDecisionLearner(LearnerContract):
@@ -33,3 +51,71 @@ class TestTunedFactLearner(LearnerContract):
 class TestAcclaimLearner(LearnerContract):
     def make(self, space: Space, seed: int) -> Learner:
         return AcclaimLearner(space, seed, PublishedSettings(trees=5))
+
+
+class TestJournal(JournalContract):
+    def create(self, path: Path, environment: Environment) -> Journal:
+        return Journal.create(path, environment)
+
+    def resume(self, path: Path, environment: Environment) -> Journal:
+        return Journal.open(path, environment)
+
+
+class TestGreedyBatchPacker(PackerContract):
+    def make(self, topology: Topology) -> GreedyBatchPacker:
+        return GreedyBatchPacker(topology)
+
+
+class TestFillingPacker(PackerContract):
+    def make(self, topology: Topology) -> FillingPacker:
+        return FillingPacker(topology)
+
+
+ENVIRONMENT = Environment("mpich", "5.0.2", "0" * 64, "simulated", 3, 4, "single")
+
+
+class TestSimulatedSource(SourceContract):
+    def make(self) -> Source:
+        return SimulatedSource(
+            ENVIRONMENT, lambda s, c: Status.WRONG if c == HALVING else true_time_s(s, c), seed=1, noise=Noise()
+        )
+
+    def points(self) -> list[Point]:
+        return [Point(scenario, (DEFAULT, TREE, RING, HALVING)) for scenario in small_space().scenarios[:4]]
+
+
+class TestReplaySource(SourceContract):
+    def make(self) -> Source:
+        return ReplaySource(grid(), ENVIRONMENT, seed=1, launch=2, launch_sd=0.05)
+
+    def points(self) -> list[Point]:
+        # Halving was not recorded.
+        return [Point(scenario, (DEFAULT, TREE, RING, HALVING)) for scenario in grid().scenarios[:4]]
+
+
+def grid() -> Grid:
+    scenarios, choices = small_space().scenarios, (DEFAULT, TREE, RING)
+    times_s = np.array([[true_time_s(scenario, choice) for choice in choices] for scenario in scenarios])
+    return Grid("small/bcast", "bcast", scenarios, choices, times_s, times_s[:, 0])
+
+
+@pytest.mark.mpi
+class TestLiveSource(SourceContract):
+    @pytest.fixture(autouse=True)
+    def _jobs(self, mpi: object, agent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "mpi"))
+        from jobs import Jobs
+
+        self.jobs = Jobs(mpi, agent, tmp_path)
+
+    def make(self) -> Source:
+        return self.jobs.source(3)
+
+    def points(self) -> list[Point]:
+        from jobs import point
+
+        return [
+            point("bcast", 3, 64, "default", "binomial", "nb"),
+            point("allgather", 3, 64, "default", "recursive_doubling"),
+            point("allreduce", 2, 64, "default", "recursive_doubling"),
+        ]

@@ -1,9 +1,11 @@
-"""The figures of `make bench-own` and `make bench-variance`, of launches with effects that are known."""
+"""The arithmetic and the tables of the benchmarks, of times with effects that are known."""
 
 import argparse
+import csv
 import importlib.util
 import json
 import math
+import runpy
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -11,10 +13,16 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from application_rows import HEAD, Program, Steps, figures, programs, row
+from bench_application_gain import Found, interval, saved_by_all
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.sample import Environment, Sample, Status
 from colltune.core.scenario import Scenario
+from colltune.judge.verdict import compare_all
+from colltune.store.earlier import GAIN, HISTORY
 from colltune.store.journal import Journal
+
+pytest.importorskip("scipy")
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 HERE = Environment("mpich", "5.0.2", "0" * 64, "namespaces", 8, 2, "single")
@@ -90,3 +98,141 @@ def test_times_of_launches_that_were_kept_are_read_again_and_a_torn_line_is_not(
         file.write('{"1 tuned bcast 8 2": [1e-4, ')
     assert judge.recorded(path) == {"0 tuned bcast 8 2": [1e-4, 2e-4]}
     assert judge.recorded(None) == {}
+
+
+def test_the_interval_is_students() -> None:
+    mean, low, high = interval([1.0, 2.0, 3.0])
+    assert (mean, low, high) == pytest.approx((2.0, 2.0 - 2.4841, 2.0 + 2.4841), abs=1e-3)
+    assert interval([1.0, 2.0]) == (1.5, None, None)
+
+
+def test_what_all_calls_would_save_grows_by_those_that_ran_by_default(tmp_path: Path) -> None:
+    def cell(tuned: int, default: int, *ends: float | None) -> dict[str, object]:
+        saved = dict(zip(("estimate", "low", "high"), ends, strict=True))
+        return {"tuned_calls": tuned, "default_calls": default, "saved_s": saved}
+
+    for number, cells in enumerate(([], [cell(50, 50, 1.0, 0.5, 2.0), cell(75, 25, 3.0, -3.0, None)])):
+        place = tmp_path / HISTORY / f"2026112{number}"
+        place.mkdir(parents=True)
+        (place / GAIN).write_text(json.dumps({"cells": cells}))
+        found = saved_by_all(tmp_path)
+        assert found == ([] if not cells else [(pytest.approx(6.0), pytest.approx(-3.0), None)])
+
+
+def test_runs_agree_where_their_intervals_overlap() -> None:
+    measured = [(1.0, 0.5, 1.5), (3.0, 2.5, 3.5), (0.0, -1.0, 0.9), (5.0, None, None), (4.0, 3.6, None)]
+    found = Found("solver", "1 x 2", "mpich", "bcast: proven", [10.0], [8.0], (2.0, 1.0, 3.0), measured)
+    assert found.agreeing == 3
+    assert found.row() == ("| solver | 1 x 2 | bcast: proven | 10 s | +20.0% (+10.0% to +30.0%) | +30.0% | 3 of 5 |")
+
+
+def test_the_gain_is_of_the_logarithms_of_the_rounds() -> None:
+    steps = Steps(rules=1, default_s=[2.0, 4.0, 2.0], tuned_s=[1.0, 2.0, 1.0])
+    assert steps.gain() == pytest.approx((2.0, 2.0, 2.0))
+    assert Steps(default_s=[2.0, 8.0], tuned_s=[1.0, 2.0]).gain() == (pytest.approx(8.0**0.5), None, None)
+
+
+def test_measured_seconds_are_told_as_a_gain_and_overlap_with_whole_runs() -> None:
+    steps = Steps(rules=1, default_s=[10.0] * 4, tuned_s=[7.9, 8.1, 8.0, 8.0])
+    steps.measured = [(2.0, 1.5, 2.5), (0.5, 0.2, 0.7), (5.0, None, None)]
+    assert steps.measured_gain((2.0, None, 5.0)) == pytest.approx([1.25, 0.0, 2.0])
+    assert steps.agreeing() == 2
+    assert steps.measured_gain((11.0, 1.0, 12.0))[2] == float("inf")
+
+
+def test_figures_count_what_was_compared_and_what_had_nothing_to_gain() -> None:
+    faster = Steps(rules=2, default_s=[2.0, 2.1, 2.0], tuned_s=[1.0, 1.05, 1.0])
+    slower = Steps(rules=1, default_s=[1.0, 1.05, 1.0], tuned_s=[2.0, 2.1, 2.0])
+    nothing, ended = Steps(rules=0, alltoallv=0), Steps(rules=3, failed="signal 11")
+    found = figures([faster, slower, nothing, ended])
+    assert (found["rows"], found["compared"], found["surely_slower"], found["surely_5_percent_faster"]) == (3, 2, 1, 1)
+    assert found["geomean"] == pytest.approx(1.0)
+
+
+def test_every_row_has_the_columns_of_the_head() -> None:
+    program = Program("X", "mpich", ["x"])
+    columns = HEAD[0].count("|")
+    for steps in (Steps(), Steps(rules=0), Steps(rules=1, failed="it ended"), Steps(share=0.5, rules=2, alltoallv=1)):
+        assert row(program, "4x2", steps).count("|") == columns
+    steps = Steps(rules=1, tuning_s=60.0, default_s=[2.0, 2.0, 2.0], tuned_s=[1.0, 1.0, 1.0])
+    assert "| 2.000 (2.000 to 2.000) |" in row(program, "8x1", steps)
+    assert row(program, "8x1", steps).endswith("| 60 s | 60 |")
+
+
+def test_the_programs_are_described_in_full() -> None:
+    for name, program in programs().items():
+        assert program.mpi in ("mpich", "openmpi"), name
+        assert program.title, name
+        assert program.command, name
+
+
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, BENCHMARKS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def judge_osu() -> ModuleType:
+    return load("judge_osu")
+
+
+def test_what_is_slower_by_itself_and_beyond_the_interval_of_all(judge_osu: ModuleType, tmp_path: Path) -> None:
+    steps = [1.0 + 0.01 * step for step in range(8)]
+    sides = {
+        (Scenario("bcast", 8, 1, 64), RING): ([2.0 * t for t in steps], steps),
+        (Scenario("bcast", 8, 1, 128), DEFAULT): (steps, steps),
+        (Scenario("alltoall", 8, 1, 64), RING): (steps, [1.5 * t for t in steps]),
+    }
+    found = compare_all(sides)
+    figures = judge_osu.figures(found)
+    assert figures["osu_points"] == 3
+    assert figures["osu_geomean"] == pytest.approx((2.0 / 1.5) ** (1 / 3), abs=2e-3)
+    assert figures["osu_geomean_ruled"] == pytest.approx((2.0 / 1.5) ** 0.5, abs=2e-3)
+    assert figures["osu_geomean_bcast"] == pytest.approx(2.0**0.5, abs=2e-3)
+    assert (figures["osu_slower"], figures["osu_faster"]) == (1, 1)
+    assert (figures["osu_slower_alone"], figures["osu_faster_alone"]) == (1, 1)
+    judge_osu.write(tmp_path / "osu.csv", found)
+    with (tmp_path / "osu.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["choice"] for row in rows] == ["ring", "default", "ring"]
+    assert float(rows[2]["high"]) < 1.0
+
+
+BENCH = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "bench_gate.py"))
+
+
+def slow(*names: str) -> list[object]:
+    return [pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
+@pytest.mark.parametrize("noise", ["MODES", *slow("NOISE", "LAUNCHES")])
+@pytest.mark.parametrize("row", ["threshold", *slow("equal")])
+def test_of_regions_without_a_gain_none_is_kept(row: str, noise: str) -> None:
+    counts = BENCH["judge_file"](BENCH["ROWS"][row], BENCH[noise], seed=1)
+    assert (counts["null"], counts["wrong"], counts["harmed"]) == (BENCH["REGIONS"], 0, 0)
+
+
+def test_of_regions_that_gain_nearly_all_are_kept_and_those_beside_them_are_not() -> None:
+    counts = BENCH["judge_file"](BENCH["ROWS"]["half"], BENCH["NOISE"], seed=1)
+    figures = BENCH["figures_of"]("half", counts)
+    assert figures["half_kept"] >= 95.0
+    assert (counts["wrong"], counts["bound_missed"]) == (0, 0)
+
+
+def test_a_wrong_rule_is_counted_as_one() -> None:
+    """Where less is asked of them, regions are kept that gain nothing."""
+    judge_file = BENCH["judge_file"]
+    audit = judge_file.__globals__["Audit"]
+    judge_file.__globals__["Audit"] = lambda **given: audit(**{**given, "threshold": 0.9})
+    try:
+        counts = judge_file(BENCH["ROWS"]["equal"], BENCH["NOISE"], seed=1)
+    finally:
+        judge_file.__globals__["Audit"] = audit
+    figures = BENCH["figures_of"]("equal", counts)
+    assert counts["wrong"] > 3
+    assert figures["equal_wrong"] == pytest.approx(100.0 * counts["wrong"] / BENCH["REGIONS"], abs=1e-3)
+    assert figures["equal_wrong"] < figures["equal_wrong_at_most"] < 100.0

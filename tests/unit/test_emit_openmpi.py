@@ -1,12 +1,15 @@
-"""Open MPI's file of rules: what it can say, what it says, and what makes the library ignore it."""
+"""Open MPI's files of rules, of coll/tuned and of han: what they say, and who takes a collective."""
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colltune.bench.backends.openmpi import OpenMpiBackend
+from colltune.bench.backends.openmpi import OpenMpiBackend, find_obstacles
+from colltune.bench.backends.openmpi_components import describe_takers, find_outranking, parse_selected, taker
 from colltune.catalog import load
 from colltune.catalog.openmpi_components import OpenMpiCatalogue
 from colltune.core.choice import DEFAULT, Choice, parse_choice
@@ -14,10 +17,11 @@ from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import COLLECTIVES, PER_BLOCK, Scenario, SizeBasis
 from colltune.core.space import shapes
+from colltune.emit.openmpi.han import HAN_FILE, Owners, parse_han
 from colltune.emit.openmpi.reader import MessageRule, reads_version_2
 from colltune.emit.openmpi.rules_file import RULES_FILE, OpenMpiEmitter, parse_rules
 from colltune.emit.without_ppn import merge_ppn
-from emitter_laws import random_rules
+from emitter_laws import random_rules, scenarios_at_bounds
 
 
 def emitter(version: str = "5.0.11") -> OpenMpiEmitter:
@@ -187,3 +191,146 @@ def test_settings_name_the_algorithm_its_parameters_and_han() -> None:
     )
     assert catalogue.settings("bcast", DEFAULT) == ()
     assert len(load("openmpi", "4.1.8").settings("bcast", Choice("pipeline"))) == 2
+
+
+OF_HAN = ("allgather", "allreduce", "barrier", "bcast", "gather", "reduce", "scatter")
+
+
+def decided_by_tuned(table: Mapping[str, Owners], collective: str, ranks: int, size: int) -> bool:
+    """Whether a call on several nodes goes to coll/tuned; ``size`` in the unit of the collective's rules."""
+    owners = table.get(collective, {})
+    reached = [least for least in owners if least <= ranks]
+    if not reached:
+        return False
+    return [tuned for start, tuned in owners[max(reached)] if start <= size][-1]
+
+
+@given(st.integers(0, 10**6), st.sampled_from(OF_HAN))
+def test_tuned_is_asked_where_a_rule_decides_at_each_bound_and_beside_it(seed: int, collective: str) -> None:
+    backend = OpenMpiBackend("5.0.11")
+    entry = backend.catalogue.collective(collective)
+    rules = backend.expressible(
+        random_rules(seed, collective, entry.basis, backend.catalogue.choices(collective)), shapes(8, 8)
+    )
+    table = parse_han(backend.emitter.emit([rules])[HAN_FILE])
+    for scenario in scenarios_at_bounds(rules):
+        asked = decided_by_tuned(table, collective, scenario.ranks, scenario.size_bytes)
+        assert asked == (rules.evaluate(scenario) != DEFAULT), scenario
+
+
+def test_the_text_of_a_file() -> None:
+    rules = RuleSet(
+        "bcast", SizeBasis.MESSAGE, (Rule(None, 7, None, DEFAULT), Rule(None, None, 64, Choice("binomial")),
+                                     Rule(None, None, 4096, Choice("pipeline")), Rule(None, None, None, DEFAULT)),
+    )  # fmt: skip
+    text = OpenMpiBackend("5.0.11").emitter.emit([rules])[HAN_FILE].decode()
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    assert lines == ["1", "bcast", "1", "2", "2", "1", "1", "0 han", "8", "2", "0 tuned", "4097 han"]
+
+
+def test_nothing_is_handed_over_where_nothing_is_decided() -> None:
+    backend = OpenMpiBackend("5.0.11")
+    alone = RuleSet.always("alltoall", SizeBasis.TOTAL, Choice("pairwise"))
+    for rule_sets in ([], [alone], [RuleSet.always("bcast", SizeBasis.MESSAGE, DEFAULT)]):
+        assert parse_han(backend.emitter.emit(rule_sets)[HAN_FILE]) == {}
+
+
+def test_releases_whose_han_is_off_get_no_file() -> None:
+    emitter = OpenMpiBackend("4.1.8").emitter
+    assert HAN_FILE not in emitter.emit([RuleSet.always("bcast", SizeBasis.MESSAGE, Choice("pipeline"))])
+
+
+@pytest.mark.parametrize(
+    "text", ["", "1\nbcast\n1\n0\n1\n1\n1\n0 tuned\n", "1\nbcast\n1\n2\n1\n1\n1\n0 self\n", "0\n7\n"]
+)
+def test_a_file_of_others_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="not as colltune writes it"):
+        parse_han(text.encode())
+
+
+# As 5.0.11 writes it on two nodes, shortened; two processes write at once.
+TWO_NODES = """\
+[node0:03923] mca: base: components_open: opening coll components
+[node0:03923] coll:base:comm_select: new communicator: MPI_COMM_WORLD (cid 0)
+[node0:03923] coll:base:comm_select: component available: adapt, priority: 0
+[node0:03923] coll:base:comm_select: component not available: sm
+[node0:03923] coll:base:comm_select: selecting       adapt, priority   0, Disabled
+[node0:03923] coll:base:comm_select: selecting       basic, priority  10, Enabled
+[node1:03941] coll:base:comm_select: new communicator: MPI_COMM_WORLD (cid 0)
+[node1:03941] coll:base:comm_select: selecting       basic, priority  10, Enabled
+[node0:03923] coll:base:comm_select: selecting      libnbc, priority  10, Enabled
+[node0:03923] coll:base:comm_select: selecting       tuned, priority  30, Enabled
+[node0:03923] coll:base:comm_select: selecting         han, priority  35, Enabled
+[node0:03923] coll:base:comm_select: new communicator: MPI_COMM_SELF (cid 1)
+[node0:03923] coll:base:comm_select: selecting        self, priority  75, Enabled
+"""
+
+
+def test_the_components_of_the_world_are_read_from_one_process() -> None:
+    selected = parse_selected(TWO_NODES)
+    assert selected == [("basic", 10), ("libnbc", 10), ("tuned", 30), ("han", 35)]
+    assert taker("bcast", selected) == "han"
+    assert taker("alltoall", selected) == "tuned"
+    assert find_outranking(selected) == []
+    assert describe_takers(selected)[0] == (
+        "coll/han (priority 35): allgather, allreduce, barrier, bcast, gather, reduce, scatter"
+    )
+    assert parse_selected("nothing of that\n") == []
+
+
+@pytest.mark.parametrize(
+    ("selected", "found"),
+    [
+        ([("basic", 10), ("tuned", 30)], []),
+        ([("tuned", 30), ("sync", 50), ("han", 35)], []),
+        ([("tuned", 30), ("adapt", 90)], ["coll/adapt (priority 90)"]),
+        ([("tuned", 30), ("hcoll", 90)], ["set coll_hcoll_enable to 0"]),
+        ([("tuned", 30), ("other", 31)], ["does not know it"]),
+        ([("basic", 10)], ["coll/tuned, the reader of the rules, is not selected", "coll/basic"]),
+    ],
+)
+def test_what_stands_before_the_rules_is_named(selected: list[tuple[str, int]], found: list[str]) -> None:
+    said = find_outranking(selected)
+    assert len(said) == len(found)
+    assert all(words in text for words, text in zip(found, said, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("coll_adapt_priority", "90", "coll/adapt (priority 90) goes before coll/tuned"),
+        ("coll_adapt_priority", "20", ""),
+        ("coll_han_priority", "90", ""),
+        ("coll_tuned_priority", "5", "puts coll/basic before"),
+        ("coll_hcoll_enable", "1", "coll/hcoll"),
+        ("coll_ucc_enable", "1", "coll/ucc"),
+        ("coll_ucc_enable", "0", ""),
+        ("coll_libnbc_priority", "99", ""),
+    ],
+)
+def test_parameters_that_keep_the_rules_from_deciding_are_obstacles(name: str, value: str, words: str) -> None:
+    for found in (find_obstacles({f"OMPI_MCA_{name}": value}), find_obstacles({}, ["mpiexec", "--mca", name, value])):
+        assert len(found) == bool(words)
+        assert all(words in text for text in found)
+
+
+def test_parameters_in_the_files_of_the_user_and_of_the_site_are_obstacles_too(tmp_path: Path) -> None:
+    site, own = tmp_path / "prefix/etc/openmpi-mca-params.conf", tmp_path / "home/.openmpi/mca-params.conf"
+    (tmp_path / "prefix/bin").mkdir(parents=True)
+    (tmp_path / "prefix/bin/mpiexec").touch(mode=0o755)
+    environ = {"HOME": str(tmp_path / "home"), "PATH": str(tmp_path / "prefix/bin")}
+    assert find_obstacles(environ) == []
+    for path, text in (
+        (site, "# the site's\ncoll_tuned_bcast_algorithm = 3 # chain\ncoll_tuned_barrier_algorithm=1\n"),
+        (own, "coll_tuned_bcast_algorithm = 0\r\nnot a line\ncoll_tuned_reduce_algorithm = 2\n"),
+    ):
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    found = find_obstacles(environ)
+    assert sorted(found, reverse=True) == [
+        f"coll_tuned_reduce_algorithm is 2, which goes before every rule of reduce ({own} says so)",
+        f"coll_tuned_barrier_algorithm is 1, which goes before every rule of barrier ({site} says so)",
+    ]
+    assert len(find_obstacles({**environ, "OMPI_MCA_coll_tuned_barrier_algorithm": "0"})) == 1
+    own.write_bytes(b"\xff\xfe" * 9)
+    assert len(find_obstacles(environ)) == 2

@@ -1,7 +1,11 @@
-"""The end of a tuning in a dozen lines of 80 columns, and what is said while it runs."""
+"""The end of a tuning in a dozen lines, what counts in it, and what is said of the heap."""
 
+import math
+import platform
 import re
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from test_report import GATE, HERE, RING, RULES, SAMPLES, SUMMARY, findings
@@ -9,15 +13,22 @@ from written_summary import read_summary
 
 from colltune.cli import display
 from colltune.cli.display import Display
-from colltune.core.choice import DEFAULT, parse_choice
-from colltune.core.interval import Interval
+from colltune.core.choice import DEFAULT, Choice, parse_choice
+from colltune.core.heap import page_faults_of, setting_text
+from colltune.core.interval import Interval, SpeedVerdict
 from colltune.core.proven import Decision, Verdict
-from colltune.core.sample import Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.rules import Rule, RuleSet
+from colltune.core.sample import Environment, Heaps, Sample, Status, log_speedup
+from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.summary import Budget, Summary, TimeShare
+from colltune.judge.verdict import compare
+from colltune.machine.compile import source_directory
 from colltune.report.ending import MOST_LINES, WIDTH, ending
 from colltune.report.findings import Findings
+from colltune.report.headline import changed_text, headline
 from colltune.report.job import shares_of_calls, speedups_of_calls
+from colltune.report.tables import comparisons_table
+from commands import run_to_end
 
 _LONG = parse_choice("k_reduce_scatter_allgather(k=16,single_phase_recv=1)")
 _NAMES = ["reduce_scatter_block", "allgatherv", "allreduce", "alltoall"]
@@ -139,3 +150,90 @@ def test_phases_and_launches_are_named_with_the_budget_that_is_left(
         "  launch 1: 2 comparisons, 0 of 1 region proven, 40 s of the budget left",
         "replaying ... (the budget is spent)",
     ]
+
+
+ON_OPENMPI = Environment("openmpi", "5.0.11", "0" * 64, "a machine", 2, 2, "single", {})
+PROVEN = tuple(
+    Decision(Scenario("allreduce", 2, 2, size), RING, Verdict.KEPT, (1.5,) * 4, "", Interval(1.5, 1.4, 1.6), launches=4)
+    for size in (64, 128)
+)
+
+
+def found(*rules: Rule) -> Findings:
+    return Findings(
+        ON_OPENMPI, {"allreduce": RuleSet("allreduce", SizeBasis.MESSAGE, rules)}, Summary(decisions=PROVEN), []
+    )
+
+
+def test_decisions_that_the_rules_say_are_counted() -> None:
+    all_ = found(Rule(None, None, None, RING))
+    assert changed_text(all_) == "2 of 2 shapes and sizes changed"
+
+
+def test_a_decision_that_no_rule_says_is_told_apart() -> None:
+    half = found(Rule(None, None, 64, RING), Rule(None, None, None, DEFAULT))
+    assert changed_text(half) == "1 of 2 shapes and sizes changed (1 more by --via live alone)"
+    assert "allreduce 1.50x" in headline(half)
+
+
+def test_a_tuning_without_any_rule_does_not_begin_with_a_gain() -> None:
+    none = found(Rule(None, None, None, DEFAULT))
+    assert headline(none) == (
+        "allreduce: proven faster, in calls that no file of this library can tell apart; run --via live does"
+    )
+
+
+def test_what_the_live_selector_alone_decides_counts() -> None:
+    live = replace(found(Rule(None, None, None, DEFAULT)), only_live=["allreduce"])
+    assert changed_text(live) == "2 of 2 shapes and sizes changed"
+
+
+SCATTER = Scenario("reduce_scatter", 1, 2, 1 << 18)
+PAYS = Sample(SCATTER, DEFAULT, Status.OK, (210e-6,) * 3, faults=96.0, kept_s=26e-6)
+
+
+def test_what_pays_is_named_with_both_times_and_the_setting() -> None:
+    text = page_faults_of([PAYS, replace(PAYS, scenario=Scenario("bcast", 1, 2, 8), faults=0.0, kept_s=None)])
+    assert "reduce_scatter of 256 KiB on 1 x 2 (96 page faults in a call: 210 us, 26 us" in text
+    assert text.endswith(setting_text())
+    assert "bcast" not in text
+
+
+@pytest.mark.parametrize("sample", [replace(PAYS, kept_s=205e-6), replace(PAYS, choice=Choice("ring"))])
+def test_what_hardly_pays_or_is_not_the_default_is_not_named(sample: Sample) -> None:
+    assert page_faults_of([sample]) == ""
+
+
+def test_a_choice_counts_by_the_state_in_which_it_gains_less() -> None:
+    chosen = Sample(SCATTER, Choice("ring"), Status.OK, (30e-6,) * 3)
+    assert log_speedup(PAYS, chosen) == pytest.approx(math.log(26 / 30))
+    assert Heaps.of(PAYS, chosen) == pytest.approx((math.log(210 / 30), math.log(26 / 30)))
+    assert Heaps.of(replace(PAYS, kept_s=None), chosen) is None
+    assert log_speedup(replace(PAYS, kept_s=None), chosen) == pytest.approx(math.log(210 / 30))
+
+
+def test_verify_says_slower_of_a_rule_that_is_slower_in_either_state() -> None:
+    choice, chosen_s = Choice("ring"), [30e-6 + 1e-8 * n for n in range(8)]
+    gives_back = compare(SCATTER, choice, [210e-6 + 1e-8 * n for n in range(8)], chosen_s)
+    keeps = compare(SCATTER, choice, [26e-6 + 1e-8 * n for n in range(8)], chosen_s)
+    assert gives_back.verdict is SpeedVerdict.FASTER
+    both = replace(gives_back, kept=keeps)
+    assert both.verdict is SpeedVerdict.SLOWER
+    assert replace(keeps, kept=gives_back).verdict is SpeedVerdict.SLOWER
+    _, heading, row = comparisons_table([both]).lines(80)
+    assert heading.endswith("ring")
+    assert "7.00" in row
+    assert "0.87" in row
+    assert "heap keeps" not in "".join(comparisons_table([gives_back]).lines(160))
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="no other C library has these thresholds")
+def test_what_was_freed_before_does_not_decide_whether_calls_meet_page_faults(tmp_path: Path) -> None:
+    driver, heap = Path(__file__).parents[1] / "native" / "heap_of.c", source_directory("heap")
+    flags = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{heap}"]
+    target = tmp_path / "heap_of"
+    subprocess.run(["cc", *flags, driver, heap / "heap.c", "-ldl", "-o", target], check=True, timeout=120)
+    done = run_to_end([target], env={}, check=True)
+    large, faults = map(int, done.stdout.split())
+    assert large == 46 * 4096 - 16  # the block that was freed, with its head
+    assert faults < 5  # of ten calls

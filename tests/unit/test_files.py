@@ -1,8 +1,23 @@
+"""Files that take the place of others, one campaign at a time in a directory, and the cache of compiled programs."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
+from colltune.core.errors import InputError
+from colltune.machine.compile import build, cache_directory, is_own
 from colltune.machine.files import write_atomically
+from colltune.mpi.installation import Installation
+from colltune.store import lock
+from colltune.store.lock import LOCK, Owner, locked
+from commands import run_to_end
 
 
 def test_a_file_takes_the_place_of_another(tmp_path: Path) -> None:
@@ -26,3 +41,157 @@ def test_what_cannot_take_its_place_leaves_nothing_behind(tmp_path: Path) -> Non
     with pytest.raises(IsADirectoryError):
         write_atomically(tmp_path / "taken", b"new")
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from colltune.store.lock import locked
+with locked(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def holder(directory: Path) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(directory)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def test_a_second_one_is_refused_until_the_first_ends(tmp_path: Path) -> None:
+    first = holder(tmp_path)
+    with pytest.raises(InputError, match=f"is being tuned by process {first.pid} on "), locked(tmp_path):
+        pass
+    first.communicate("")
+    assert not list(tmp_path.iterdir())
+    with locked(tmp_path):
+        assert (tmp_path / LOCK).exists()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_process_that_was_killed_holds_nothing(tmp_path: Path) -> None:
+    first = holder(tmp_path)
+    first.kill()
+    os.waitid(os.P_PID, first.pid, os.WEXITED | os.WNOWAIT)  # ended, and not yet collected
+    with locked(tmp_path):
+        pass
+    first.communicate()
+
+
+def test_a_number_that_was_given_out_again_is_no_owner(tmp_path: Path) -> None:
+    (tmp_path / LOCK).write_text(json.dumps(asdict(replace(Owner.here(), began="1"))))
+    with locked(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize("age_s", [0.0, 1000.0])
+def test_an_owner_elsewhere_is_known_by_its_touch(tmp_path: Path, age_s: float) -> None:
+    path = tmp_path / LOCK
+    path.write_text(json.dumps(asdict(replace(Owner.here(), host="node17", system="another"))))
+    when_s = path.stat().st_mtime - age_s
+    os.utime(path, (when_s, when_s))
+    if age_s:
+        with locked(tmp_path):
+            assert json.loads(path.read_text())["host"] == Owner.here().host
+        return
+    with pytest.raises(InputError, match="on node17"), locked(tmp_path):
+        pass
+
+
+def test_without_hard_links_the_file_is_made_in_one_step_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_paths: object) -> None:
+        raise PermissionError(1, "no hard links here")
+
+    monkeypatch.setattr(lock.os, "link", refuse)
+    with locked(tmp_path), pytest.raises(InputError, match="is being tuned"), locked(tmp_path):
+        pass
+
+
+def test_tune_says_it_in_one_line_before_it_looks_for_an_mpi(tmp_path: Path) -> None:
+    first = holder(tmp_path)
+    done = run_to_end(
+        [sys.executable, "-m", "colltune", "tune", "bcast", "--out", str(tmp_path)],
+        env={"PATH": "", "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    first.communicate("")
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert f"process {first.pid}" in done.stderr
+
+
+def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_arguments: object, **_named: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(InputError, match="No space left on device"), locked(tmp_path):
+        pytest.fail("the lock was not taken")
+
+
+root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
+ANOTHER = 12345
+
+
+def test_a_new_cache_is_closed_to_others_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        made = cache_directory({"HOME": str(tmp_path)})
+    finally:
+        os.umask(before)
+    assert made == tmp_path / ".cache/colltune"
+    assert stat.S_IMODE(made.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o702, 0o1777])
+def test_a_cache_that_others_may_write_is_not_used(mode: int, tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache").chmod(mode)
+    with pytest.raises(InputError, match="may be written by others"):
+        cache_directory({"COLLTUNE_CACHE": str(tmp_path / "cache")})
+
+
+@root_only
+@pytest.mark.parametrize("place", ["COLLTUNE_CACHE", "HOME"])
+def test_the_cache_of_another_user_is_not_used(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is one in the temporary directory that has our name, where there is no home."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    theirs = tmp_path / f"colltune-{os.geteuid()}"
+    theirs.mkdir(mode=0o700)
+    os.chown(theirs, ANOTHER, ANOTHER)
+    (tmp_path / "file").touch()
+    environment = {"COLLTUNE_CACHE": str(theirs)} if place == "COLLTUNE_CACHE" else {"HOME": str(tmp_path / "file")}
+    with pytest.raises(InputError, match="is another user's"):
+        cache_directory(environment)
+
+
+def test_a_link_is_no_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "eve").mkdir()
+    (tmp_path / f"colltune-{os.geteuid()}").symlink_to("eve")
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="no place for a cache"):
+        cache_directory({"HOME": str(tmp_path / "file")})
+    assert list((tmp_path / "eve").iterdir()) == []
+
+
+@pytest.mark.parametrize("way", ["link", "writable", pytest.param("owner", marks=root_only)])
+def test_a_program_that_is_not_our_own_is_compiled_again(mpi: Installation, way: str, tmp_path: Path) -> None:
+    made = build(mpi.mpicc, "probe", tmp_path)
+    program = made.read_bytes()
+    if way == "link":
+        made.rename(tmp_path / "eve")
+        made.symlink_to("eve")
+    else:
+        made.write_bytes(b"#!/bin/sh\n")
+        made.chmod(0o722) if way == "writable" else os.chown(made, ANOTHER, ANOTHER)
+    assert build(mpi.mpicc, "probe", tmp_path) == made
+    assert is_own(made)
+    assert made.read_bytes() == program

@@ -1,13 +1,24 @@
-"""The command lines of each launcher, token by token."""
+"""The command lines of each launcher, what is one, and the files that name the nodes of a large job."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
-from colltune.core.errors import InputError
+from colltune.bench import workbench
+from colltune.bench.backends import recall_backend
+from colltune.bench.workbench import Workbench
+from colltune.core.errors import InputError, LaunchError
+from colltune.core.rules import RuleSet
+from colltune.core.sample import Environment
+from colltune.core.scenario import SizeBasis
+from colltune.machine.preload import preload_variables
+from colltune.mpi import host_files
 from colltune.mpi.installation import Installation, Launcher, Library
 from colltune.mpi.job import Job, Node, Scheduler
 from colltune.mpi.launch import LaunchRequest, launch
+from colltune.mpi.launchers import is_launcher, is_of_mpi, scheduler_launcher
+from colltune.prove.replay.on_workbench import replay
 
 LAPTOP = Job(Scheduler.NONE, (Node("localhost", 2),))
 SLURM = Job(Scheduler.SLURM, (Node("n1", 8), Node("n2", 8), Node("n3", 4)))
@@ -115,3 +126,117 @@ def test_every_launcher_ends_with_the_program_and_starts_nothing(launcher: Launc
 def test_what_the_job_cannot_hold_is_refused(request_: LaunchRequest) -> None:
     with pytest.raises(InputError):
         launch(installed(Launcher.HYDRA), SLURM, request_)
+
+
+@pytest.mark.parametrize(
+    "name", ["mpiexec", "mpirun", "prterun", "orterun", "/opt/x/bin/mpiexec.hydra", "mpirun.openmpi", "mpiexec-mpich"]
+)
+def test_launchers_of_an_mpi_are_known_by_name_in_any_directory(name: str) -> None:
+    assert is_launcher(name)
+    assert scheduler_launcher(Path(name)) is None
+
+
+@pytest.mark.parametrize("name", ["srun", "/usr/bin/flux", "jsrun"])
+def test_launchers_of_a_scheduler_are_of_no_mpi(name: str) -> None:
+    assert not is_launcher(name)
+    launcher = scheduler_launcher(Path(name))
+    assert launcher is not None
+    assert not is_of_mpi(launcher)
+
+
+def test_a_launcher_that_only_starts_ranks_does_not_say_its_mpi() -> None:
+    assert not is_of_mpi(Launcher.GENERIC)
+    assert all(is_of_mpi(one) for one in (Launcher.HYDRA, Launcher.PRRTE, Launcher.ORTE))
+
+
+@pytest.mark.parametrize("name", ["mpiexecutor", "mpicc", "app", "xmpirun", "sruns"])
+def test_other_programs_are_no_launchers(name: str) -> None:
+    assert not is_launcher(name)
+    assert scheduler_launcher(Path(name)) is None
+
+
+@pytest.mark.parametrize(
+    ("already", "wanted"),
+    [
+        ("", "/l.so"),
+        ("/a.so:/b.so", "/a.so:/b.so:/l.so"),
+        ("/a.so:/l.so", "/a.so:/l.so"),
+        ("/a.so /opt/libmpi.so.12", "/a.so:/l.so:/opt/libmpi.so.12"),
+        ("/opt/libmpi.so:/a.so", "/l.so:/opt/libmpi.so:/a.so"),
+        ("/opt/libmpiP.so:/opt/libmpi_abi.so.1", "/opt/libmpiP.so:/l.so:/opt/libmpi_abi.so.1"),
+    ],
+)
+def test_a_library_is_preloaded_once_and_what_is_there_stays(already: str, wanted: str) -> None:
+    assert preload_variables(Path("/l.so"), {"LD_PRELOAD": already}) == {"LD_PRELOAD": wanted}
+    assert preload_variables("/l.so", {}) == {"LD_PRELOAD": "/l.so"}
+
+
+NODES, PPN = 10_000, 2
+# In the place of mpiexec: reads the nodes as it would, says what its program would, and ends.
+LAUNCHER = f"""#!{sys.executable}
+import sys, pathlib
+option = "-f" if "-f" in sys.argv else "--hostfile"
+hosts = pathlib.Path(sys.argv[sys.argv.index(option) + 1]).read_text().splitlines()
+ranks = int(sys.argv[sys.argv.index("-n") + 1])
+assert len(hosts) * {PPN} == ranks, (len(hosts), ranks)
+pathlib.Path(sys.argv[0] + ".hosts").write_text(hosts[0] + " " + hosts[-1])
+print("case 1 bcast")
+print("done cases=1 failures=0")
+"""
+
+
+@pytest.fixture(params=[(Launcher.HYDRA, Library.MPICH), (Launcher.PRRTE, Library.OPENMPI)], ids=["hydra", "prrte"])
+def bench(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workbench:
+    """A job of 10,000 nodes, in a working directory that nothing may be written to."""
+    mpiexec = tmp_path / "mpiexec"
+    mpiexec.write_text(LAUNCHER)
+    mpiexec.chmod(0o755)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    launcher, library = request.param
+    version = "5.0.2" if library is Library.MPICH else "5.0.11"
+    mpi = Installation(library, version, launcher, mpiexec, Path("mpicc"), Path("libmpi.so"), "0")
+    job = Job(Scheduler.PBS, tuple(Node(f"host{number:05}", PPN) for number in range(NODES)))
+    environment = Environment(str(library), version, "0", "there", NODES, PPN, "single")
+    backend = recall_backend(environment)
+    return Workbench(mpi, job, NODES, PPN, "single", backend, Path("agent"), environment, {"PATH": "/usr/bin"})
+
+
+def seen(bench: Workbench) -> list[str]:
+    """The first and the last line of the file that the launcher read."""
+    text = Path(f"{bench.installation.mpiexec}.hosts").read_text()
+    return text.replace(f" slots={PPN}", f":{PPN}").split()
+
+
+def test_the_conformance_replay_of_a_large_job_finds_its_nodes(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workbench, "build", lambda *_: Path("conformance"))
+    result = replay(bench, {"bcast": RuleSet.always("bcast", SizeBasis.NONE)}, {}, short=True)
+    assert result.passed, result
+    assert result.cases == 1
+    assert seen(bench) == ["host00000:2", "host09999:2"]
+
+
+def test_the_agent_of_a_large_job_finds_its_nodes(bench: Workbench) -> None:
+    assert "done cases=1" in bench.said_under({})
+    assert seen(bench)[1] == "host09999:2"
+
+
+def test_each_command_keeps_its_own_nodes_and_the_working_directory_stays_as_it_was(bench: Workbench) -> None:
+    commands = [bench.command(["a"], nodes=nodes) for nodes in (NODES, 9000, NODES)]
+    files = [Path(command.host_file[0]) for command in commands if command.host_file is not None]
+    assert [len(file.read_text().splitlines()) for file in files] == [NODES, 9000, NODES]
+    assert all(str(file) in command.argv for file, command in zip(files, commands, strict=True))
+    assert not list(Path().iterdir())
+    small = bench.command(["a"], nodes=3)
+    assert small.host_file is None
+
+
+def test_no_room_for_the_list_is_said_in_one_line(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full:
+        name = "/nowhere/at/all"
+
+    monkeypatch.setattr(host_files, "_directory", Full)
+    with pytest.raises(LaunchError, match="cannot write the list of nodes"):
+        bench.command(["a"])

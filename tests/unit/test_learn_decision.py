@@ -1,4 +1,4 @@
-"""The decision learner: its processes, what it measures first, what it leaves out, when it stops."""
+"""The decision learner: its processes, what it measures first, what it leaves out, what that gains, when it stops."""
 
 from collections import defaultdict
 
@@ -10,13 +10,16 @@ from colltune.core.choice import DEFAULT, Choice
 from colltune.core.sample import Sample, Status
 from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
+from colltune.learn import gains
 from colltune.learn.belief import Belief, observations
 from colltune.learn.decision import DecisionLearner, DecisionSettings
+from colltune.learn.gains import expected_gains
 from colltune.learn.gaussian import PRIOR_MEAN, _objective, _Stack, kernel, kernel_diagonal, rough_variance
 from colltune.learn.noise import MEASURED_SD
 from colltune.learn.scenario_columns import scenario_columns
-from colltune.learn.selection_uncertainty import normal_loss
-from colltune_study.testing import measured, small_space, true_time_s
+from colltune.learn.selection_uncertainty import SURPRISE, TAIL, Duels, normal_loss
+from colltune.learn.told import History
+from colltune_study.testing import RING, TREE, legal, measured, small_space, true_time_s
 
 
 def test_the_gradient_is_that_of_the_objective():
@@ -191,3 +194,106 @@ def test_repeated_samples_of_a_pair_change_the_belief():
     first = learner.model().predict([pair]).log_time[0]
     learner.tell([Sample(*pair, Status.OK, (1e-3,), launch=1), Sample(*pair, Status.OK, (1e-3,), launch=2)])
     assert learner.model().predict([pair]).log_time[0] > first + 2
+
+
+SCENARIOS = [Scenario("bcast", nodes, 4, 2**power) for nodes in (2, 4, 8) for power in range(2, 20)]
+CHOICES = 3
+NOISE = 4e-4
+
+
+def belief() -> Belief:
+    """Of three choices, each measured at a few scenarios."""
+    random, z = np.random.default_rng(5), scenario_columns(SCENARIOS)
+    rows = random.choice(len(SCENARIOS), 12, replace=False)
+    numbers = np.arange(12) % CHOICES
+    times = np.exp(random.normal(-12.0, 0.3, 12))
+    return Belief(z, CHOICES, observations(z[rows], rows, numbers, times), PRIOR_MEAN, 3.0)
+
+
+def every_pair() -> tuple[np.ndarray, np.ndarray]:
+    count = len(SCENARIOS)
+    return np.repeat(np.arange(count), CHOICES), np.tile(np.arange(CHOICES), count)
+
+
+def test_all_scenarios_are_summed_where_that_is_cheap() -> None:
+    one = belief()
+    duels = Duels.of(one.mean, one.variance, np.ones(one.mean.shape, dtype=bool))
+    places, numbers = every_pair()
+    noise = np.full(len(places), NOISE)
+    covariance = np.stack([one.covariance(n, np.array([row]))[0] for row, n in zip(places, numbers, strict=True)])
+    own = covariance[np.arange(len(places)), places]
+    expected = duels.gains(np.abs(covariance) / np.sqrt(own + noise)[:, None], numbers)
+    np.testing.assert_allclose(expected_gains(one, duels, places, numbers, noise), expected, rtol=1e-9)
+
+
+def test_the_gain_is_what_results_of_the_measurement_would_save_on_average() -> None:
+    """Results are drawn, and the selection is made anew from each; a share of the surprises is wider."""
+    one, random = belief(), np.random.default_rng(1)
+    duels = Duels.of(one.mean, one.variance, np.ones(one.mean.shape, dtype=bool))
+    row, number = 30, 1
+    deviation = np.sqrt(one.variance[row, number] + NOISE)
+    before = one.mean.min(axis=1).sum()
+
+    def saved(width: float) -> float:
+        found = []
+        for result in random.normal(one.mean[row, number], width * deviation, 4000):
+            after = one.copy()
+            after.update(row, number, float(result), NOISE)
+            found.append(before - after.mean.min(axis=1).sum())
+        return float(np.mean(found))
+
+    [gain] = expected_gains(one, duels, np.array([row]), np.array([number]), np.array([NOISE]))
+    assert gain == pytest.approx(saved(1.0) + SURPRISE * saved(TAIL), rel=0.1)
+
+
+def test_a_sample_of_the_scenarios_ranks_pairs_about_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = belief()
+    duels = Duels.of(one.mean, one.variance, np.ones(one.mean.shape, dtype=bool))
+    places, numbers = every_pair()
+    noise = np.full(len(places), NOISE)
+    exact = expected_gains(one, duels, places, numbers, noise)
+    monkeypatch.setattr(gains, "_CELLS", len(places) * len(SCENARIOS) // 3)
+    sampled = expected_gains(one, duels, places, numbers, noise)
+    assert not np.allclose(sampled, exact, rtol=1e-3)
+    assert np.corrcoef(sampled, exact)[0, 1] > 0.9
+    assert sampled.sum() == pytest.approx(exact.sum(), rel=0.1)
+
+
+def test_a_learner_of_more_scenarios_than_it_looks_at_says_something_of_all() -> None:
+    scenarios = tuple(
+        Scenario("bcast", nodes, ppn, 2**p) for nodes in range(1, 9) for ppn in (2, 4, 8) for p in range(20)
+    )
+    space = Space("bcast", scenarios, legal)
+    learner = DecisionLearner(space, 1)
+    for group, scenario in enumerate(scenarios[::40]):
+        learner.tell(measured(Point(scenario, space.choices(scenario)), group))
+    found = learner.expected_gain([Point(scenario, space.choices(scenario)) for scenario in scenarios])
+    assert found.shape == (480,)
+    assert np.isfinite(found).all()
+    assert (found[::40] == 0.0).all()
+    assert (np.delete(found, np.arange(0, 480, 40)) > 0.0).all()
+
+
+def test_only_wrong_results_leave_nothing_to_learn_from():
+    space = small_space()
+    history = History(space)
+    history.tell([Sample(space.scenarios[0], TREE, Status.OK, (1e-6,)), Sample(space.scenarios[1], TREE, Status.WRONG)])
+    assert history.times() == {}
+    assert not history.has_times
+
+
+def test_a_choice_that_ended_the_job_is_given_up_everywhere_but_never_the_default():
+    space = small_space()
+    history = History(space)
+    history.tell([Sample(space.scenarios[0], RING, Status.HUNG), Sample(space.scenarios[0], DEFAULT, Status.CRASHED)])
+    assert all(RING not in history.candidates(scenario) for scenario in space.scenarios)
+    assert [DEFAULT in history.candidates(scenario) for scenario in space.scenarios[:2]] == [False, True]
+
+
+def test_repeated_measurements_of_a_pair_count_by_their_median():
+    space = small_space()
+    history = History(space)
+    scenario = space.scenarios[0]
+    for launch, time_s in enumerate((1e-6, 5e-6, 2e-6)):
+        history.tell([Sample(scenario, DEFAULT, Status.OK, (time_s,), launch=launch)])
+    assert history.times() == {(scenario, DEFAULT): 2e-6}

@@ -1,20 +1,47 @@
-"""`colltune lint` as a command, for an MPICH that need not be here."""
+"""`colltune lint` as a command and as one file, the table of its findings, and the guarded copy."""
 
+import json
+import re
+import sys
+from collections import Counter
 from pathlib import Path
+from random import Random
+from string import Formatter
 
 import pytest
-from test_lint import DOUBLING, RING, file_with
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from test_emit_mpich import calls
+from test_lint import (
+    BINOMIAL,
+    DOUBLING,
+    FAULTS,
+    OPERATORS,
+    RING,
+    VERSIONS,
+    file_with,
+    legal,
+    lint,
+    needs_met,
+    rule_trees,
+)
 from typer.testing import CliRunner
 
 from colltune.catalog import load
+from colltune.catalog.read import read_toml
 from colltune.cli.app import app
 from colltune.core.errors import InputError
 from colltune.core.sample import Environment
-from colltune.emit.mpich.tree import format_tree
+from colltune.emit.lint.check import FindingsOfFile, Severity, format_check
+from colltune.emit.lint.fix import fix_file
+from colltune.emit.mpich.tree import Tree, decide, format_tree, parse_tree
 from colltune.session.lint import lint_selection
 from colltune.store.tuning import Tuning, save_tuning
-from commands import colltune
-from lint_trees import complete_trees
+from commands import colltune, run_to_end
+from examples import examples
+from lint_mutants import COLLECTIVES, MUTANTS, UNDECIDED, Mutant, mind, mutant, record, valid_files
+from lint_mutants import VERSIONS as RELEASES
+from lint_trees import complete_file, complete_trees, leaf
 
 
 def run(*arguments: str | Path) -> tuple[int, str]:
@@ -89,3 +116,201 @@ def test_a_tuning_directory_is_linted_file_by_file(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="is a directory and holds no tuning"):
         run(tmp_path / "empty")
+
+
+TABLE = read_toml("lint_findings")
+SOURCE = "".join(
+    path.read_text(encoding="utf-8") for path in (Path(__file__).parents[2] / "src/colltune/emit").rglob("*.py")
+)
+FINDINGS = [(form, name) for form, rows in TABLE.items() for name in rows if name != "phrases"]
+
+
+@pytest.mark.parametrize(("form", "name"), FINDINGS)
+def test_a_finding_of_the_table_is_named_in_the_code_and_can_be_made(form: str, name: str) -> None:
+    assert f'"{name}"' in SOURCE, "nothing says it"
+    row = TABLE[form][name]
+    assert row.keys() - {"severity"} == {"what", "why", "fix"}
+    fields = {field for part in ("what", "why", "fix") for _, field, _, _ in Formatter().parse(row[part]) if field}
+    values = {field: 1.0 if field == "wait_s" else "{x}" for field in fields - TABLE[form]["phrases"].keys()}
+    check = FindingsOfFile(form, "a file").found(name, 3, ("a", "b"), **values)
+    assert (check.file, check.line, check.path) == ("a file", 3, ("a", "b"))
+    assert check.severity is Severity(row.get("severity", "error"))
+    assert not re.search(r"\{(?!x\}|\.\.\.\}|\})", check.what + check.why + check.fix), "a place that was not filled"
+
+
+def test_every_form_of_the_code_is_in_the_table() -> None:
+    named = re.findall(r'(?:FindingsOfFile|super\(\).__init__|_Lint)\("([a-z-]+)", ?name|__init__\("([a-z-]+)"', SOURCE)
+    assert {one or other for one, other in named} >= TABLE.keys()
+
+
+def fix(data: bytes, version: str = "5.0.2") -> bytes:
+    catalogue = load("mpich", version)
+    return fix_file(data, version, catalogue, complete_trees(catalogue))
+
+
+def fixed_intra(collective: str, intra: Tree) -> Tree:
+    return parse_tree(fix(file_with(collective, intra)))[f"collective={collective}"]["comm_type=intra"]
+
+
+@pytest.mark.parametrize(("version", "collective", "intra", "expected"), FAULTS)
+def test_every_fault_is_mended(version: str, collective: str, intra: Tree, expected: str | None) -> None:
+    fixed = fix(file_with(collective, intra, version), version)
+    assert [format_check(check) for check in lint(fixed, version)] == []
+
+
+@given(st.data(), st.sampled_from(VERSIONS), st.sampled_from(sorted(OPERATORS)))
+def test_in_the_copy_every_call_reaches_an_algorithm_that_can_serve_it(
+    data: st.DataObject, version: str, collective: str
+) -> None:
+    tree = data.draw(rule_trees(collective, version))
+    general = {**complete_trees(load("mpich", version)).general, f"collective={collective}": tree}
+    fixed = fix(format_tree(general), version)
+    assert [format_check(check) for check in lint(fixed, version)] == []
+    major, minor = map(int, version.split(".")[:2])
+    call = data.draw(calls(collective))
+    assume(legal(call))
+    assert needs_met(decide(parse_tree(fixed), call, (major, minor)), call, version)
+
+
+def test_what_is_right_is_kept_as_it_is() -> None:
+    rules = {"comm_size<=4": {"total_msg_size<=64": RING, "total_msg_size=any": RING}, "comm_size=any": RING}
+    assert fixed_intra("allgather", rules) == rules
+
+
+def test_an_algorithm_is_guarded_and_the_default_serves_the_rest() -> None:
+    default = complete_trees(load("mpich", "5.0.2")).general["collective=allgather"]
+    assert fixed_intra("allgather", DOUBLING) == {"comm_size=pow2": DOUBLING, "comm_size=any": default}
+
+
+def test_bounds_are_put_in_order() -> None:
+    rules = {"comm_size=any": BINOMIAL, "comm_size<=16": BINOMIAL, "comm_size<9": BINOMIAL, "comm_size<=4": BINOMIAL}
+    assert list(fixed_intra("bcast", rules)) == ["comm_size<=4", "comm_size<=8", "comm_size<=16", "comm_size=any"]
+
+
+def test_parameters_are_completed_in_the_words_of_the_version() -> None:
+    given = leaf("MPIR_Bcast_intra_tree", tree_type="knomial_2", k=3)
+    written = parse_tree(fix(file_with("bcast", given, "4.2.3"), "4.2.3"))["collective=bcast"]["comm_type=intra"]
+    assert written == leaf("MPIR_Bcast_intra_tree", tree_type=2, k=3, is_non_blocking=1)
+    back = parse_tree(fix(file_with("bcast", written), "5.0.2"))["collective=bcast"]["comm_type=intra"]
+    assert next(iter(back.values())).keys() >= {"tree_type=knomial_2", "k=3", "topo_overhead=0"}
+
+
+def test_missing_collectives_come_from_the_library() -> None:
+    default = complete_trees(load("mpich", "5.0.2")).general
+    fixed = parse_tree(fix(json.dumps({"collective=bcast": {"comm_type=intra": BINOMIAL}}).encode()))
+    assert {key: value for key, value in fixed.items() if key != "collective=bcast"} == {
+        key: value for key, value in default.items() if key != "collective=bcast"
+    }
+    assert fixed["collective=bcast"]["comm_size=any"] == default["collective=bcast"]
+
+
+def test_operators_above_the_collectives_move_below() -> None:
+    tree = complete_trees(load("mpich", "5.0.2")).general
+    fixed = parse_tree(fix(format_tree({"comm_size<=4": {"collective=bcast": BINOMIAL}, "comm_size=any": tree})))
+    assert list(fixed["collective=bcast"]) == ["comm_size<=4", "comm_size=any"]
+
+
+def test_a_posix_file_hands_over_where_it_cannot_serve() -> None:
+    release = leaf("MPIDI_POSIX_mpi_allreduce_release_gather")
+    fixed = parse_tree(fix(format_tree({"collective=allreduce": {"comm_size<=4": release}})))
+    assert lint(format_tree(fixed)) == []
+    assert list(fixed["collective=allreduce"]) == ["comm_size<=4", "comm_size=any"]
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b'{"a": ' * 40 + b"1" + b"}" * 40])
+def test_what_is_no_json_cannot_be_fixed(data: bytes) -> None:
+    with pytest.raises(InputError, match="write it again"):
+        fix(data)
+
+
+ROOT = Path(__file__).parents[2]
+GOLDEN = ROOT / "tests" / "golden"
+RECORDED = ROOT / "tests" / "recorded" / "lint" / "mutants.jsonl"
+
+
+@pytest.fixture(scope="module")
+def one_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Made from the package, in a folder of its own."""
+    made = run_to_end([sys.executable, ROOT / "packaging" / "lint" / "one_file.py"], check=True)
+    path = tmp_path_factory.mktemp("lint") / "colltune_lint.py"
+    path.write_text(made.stdout, encoding="utf-8")
+    return path
+
+
+def alone(one_file: Path, *words: str | Path) -> tuple[int, str]:
+    """Its exit code and output in a Python that has no other packages than its own."""
+    command = [sys.executable, "-I", "-S", one_file, *words]
+    done = run_to_end(command, cwd=one_file.parent, env={})
+    return done.returncode, done.stdout + done.stderr
+
+
+def package(*words: str | Path) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["lint", *map(str, words)])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.output
+
+
+def same(one_file: Path, version: str, *paths: Path) -> tuple[int, str]:
+    """What both say."""
+    said = alone(one_file, *paths, "--mpi-version", version)
+    assert said == package(*paths, "--mpi-version", version)
+    return said
+
+
+def written(place: Path, one: Mutant) -> list[Path]:
+    place.mkdir(exist_ok=True)
+    for name, data in one.files.items():
+        (place / name).write_bytes(data)
+    return [place / name for name in one.files]
+
+
+@pytest.mark.parametrize("library", list(RELEASES))
+def test_valid_files_are_clean_and_changed_ones_get_the_same_findings(
+    one_file: Path, library: str, tmp_path: Path
+) -> None:
+    for seed in examples(2, 6):
+        random = Random(f"valid {seed}")
+        collective = random.choice(COLLECTIVES[library])
+        valid = Mutant(library, collective, valid_files(library, collective, random), "")
+        code, output = same(one_file, RELEASES[library], *written(tmp_path / f"{seed}", valid))
+        assert (code, output.count(": 0 errors, 0 warnings")) == (0, 1)
+        same(one_file, RELEASES[library], *written(tmp_path / f"{seed}", mutant(library, seed)))
+
+
+def test_every_format_of_the_two_libraries_is_read(one_file: Path, tmp_path: Path) -> None:
+    for version in ("4.0.3", "4.3.2", "5.0.2"):
+        (tmp_path / "complete.json").write_bytes(complete_file(version))
+        assert same(one_file, version, tmp_path / "complete.json")[0] == 0
+    assert same(one_file, "5.0.2", GOLDEN / "mpich" / "5.0" / "mpich-coll.json")[0] == 1
+
+
+def test_what_it_cannot_look_at_is_one_line(one_file: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("{}")
+    for words, said in (
+        ([tmp_path / "none.json", "--mpi-version", "5.0.2"], "No such file"),
+        ([tmp_path, "--mpi-version", "5.0.2"], "is a directory"),
+        ([tmp_path / "a.json", "--mpi-version", "3.2"], "is older than"),
+        ([tmp_path / "a.json", "--mpi-version", "five"], "cannot read the version"),
+    ):
+        code, output = alone(one_file, *words)
+        assert (code, said in output, output.count("\n")) == (2, True, 1), output
+
+
+def test_it_says_its_version(one_file: Path) -> None:
+    assert alone(one_file, "--version")[1].startswith("colltune-lint ")
+
+
+@pytest.mark.parametrize("step", [10, pytest.param(1, marks=pytest.mark.slow)])
+def test_lint_says_of_500_changed_files_what_was_recorded_and_the_libraries_agree(step: int) -> None:
+    """tests/mpi/test_lint_mutants.py asks the libraries again. ``step``: one in so many is looked at."""
+    rows = [json.loads(line) for line in RECORDED.read_text(encoding="utf-8").splitlines()]
+    assert len(rows) == len(RELEASES) * MUTANTS
+    rows = rows[::step]
+    said: Counter[str] = Counter()
+    for row in rows:
+        one = mutant(row["library"], row["seed"])
+        outcome = row.pop("ran")
+        assert {"library": row["library"], "seed": row["seed"], **record(one)} == row
+        said[mind(row["library"], row["seed"], one.findings(), outcome)] += 1
+    undecided = sum((row["library"], row["seed"]) in UNDECIDED for row in rows)
+    assert said == Counter(one=len(rows) - undecided, undecided=undecided)

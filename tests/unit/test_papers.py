@@ -1,4 +1,4 @@
-"""The papers' figures: what they are made of, on tables with known answers, and that each leaves a picture."""
+"""The papers' figures and the picture on the front page: what they are made of."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,15 +6,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from colltune.core.choice import Choice
+from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
+from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.space import Point
 from colltune.schedule.contract import Placement, Task
 from colltune.store.grid import Grid
+from colltune_study.recorded.dataset import load_grids
 from colltune_study.research.metrics import Metrics
 from colltune_study.research.simulate import Pace, Run, Step, simulate
+from gain_picture import CLUSTERS, largest_job, tuned_time_s
 from packing_simulation import Run as Placed
 from packing_simulation import Timeline
 from papers import fact, hyperparameters, pml_mpi
@@ -203,3 +206,19 @@ def test_every_figure_has_a_name_of_its_own() -> None:
         assert f"({name}.png)" in text, name
     for name, why in NOT_MADE.items():
         assert f"Not drawn: {name} ({why})." in text
+
+
+DATA = Path(__file__).parents[2] / "benchmarks" / "data"
+
+
+@pytest.mark.parametrize("name", CLUSTERS.values())
+def test_the_largest_job_of_each_collective_has_a_curve_of_recorded_defaults(name: str) -> None:
+    for grid in load_grids([DATA / name]):
+        job = largest_job(grid)
+        assert len({(scenario.nodes, scenario.ppn) for scenario in job}) == 1
+        assert len(job) >= 3
+        nothing = RuleSet(grid.collective, SizeBasis.MESSAGE, (Rule(None, None, None, DEFAULT),))
+        for scenario in job:
+            default_s = float(grid.default_s[grid.scenarios.index(scenario)])
+            assert default_s > 0.0
+            assert tuned_time_s(grid, nothing, scenario) == tuned_time_s(grid, None, scenario) == default_s

@@ -1,19 +1,30 @@
-"""The cost model: constants that are found again, and what it says of algorithms that nobody measured."""
+"""Predictions: costs, messages in flight, times learned of other machines, and when a guess replaces the default."""
+
+import math
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.scenario import Scenario
+from colltune.core.summary import Guess
+from colltune.predict.bursts import in_flight, posts_at_once
 from colltune.predict.cost import (
     RELATIVE_COLUMNS,
     TERMS,
+    kind_of,
     relative_columns,
     relative_seconds,
     terms,
 )
+from colltune.predict.deviation import LOSS, deviations, probability_of_loss
+from colltune.predict.guesses import MOST_PROBABLE, gain_texts, vetoed
+from colltune.predict.model import TimesModel
 from colltune_study.training.constants import fit_constants, pooled
-from colltune_study.training.learned_times import learn_times
+from colltune_study.training.learned_times import bearable, learn_times, turn_by_turn
+from colltune_study.training.pair_kernel import PRIOR_THETA, PairKernel, amplitudes
+from colltune_study.training.pair_kernel_fit import fit_pair_theta, studies_of, study
 
 NAMES = ("recursive_doubling", "ring", "rabenseifner", "recexch")
 CHOICES = tuple(Choice(name) for name in NAMES)
@@ -81,3 +92,222 @@ def test_an_algorithm_that_no_source_measured_is_known_by_what_it_sends() -> Non
     ring, doubling = NAMES.index("ring"), NAMES.index("recursive_doubling")
     assert said[small][ring] > said[small][doubling] + 0.5
     assert said[large][ring] < said[large][doubling] - 0.3
+
+
+AT_ONCE, IN_TURNS = Choice("node_aware_nonblocking"), Choice("node_aware_pairwise")
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "expected"),
+    [
+        ("linear_ompi", (), 64 * 512),
+        ("linear_sync_ompi", (), 64),
+        ("pairwise_ompi", (), 64),
+        ("node_aware_nonblocking", (), 64 * 8),
+        ("locality_aware_16_procs_leader_alltoall_nonblocking", (), 64 * 32),
+        ("multileader_node_aware_4_procs_leader_alltoall_nonblocking", (), 16 * 8),
+        ("hierarchical_nonblocking", (), 8),
+        ("hierarchical_nonblocking", (("procs_per_leader", 16),), 4 * 32),
+        ("hierarchical_pairwise", (("procs_per_leader", 16),), 4),
+    ],
+)
+def test_messages_in_flight_follow_from_who_sends_to_whom(name, parameters, expected):
+    assert in_flight(Scenario("alltoall", 8, 64, 16), Choice(name, parameters)) == expected
+
+
+def test_a_twin_sends_the_same_messages_one_after_the_other():
+    assert turn_by_turn(AT_ONCE) == IN_TURNS
+    assert turn_by_turn(IN_TURNS) == IN_TURNS
+    assert posts_at_once(AT_ONCE)
+    assert not posts_at_once(IN_TURNS)
+
+
+def bursting(breaks_at: int, ppn: int) -> dict:
+    """Posting at once takes half the time, and a hundred times as long from ``breaks_at`` messages on."""
+    found = {}
+    for nodes in (2, 4, 8, 16, 32, 64):
+        for size in (4, 64, 1024):
+            scenario = Scenario("alltoall", nodes, ppn, size)
+            time_s = 1e-5 * nodes * (1.0 + size / 512)
+            stalls = in_flight(scenario, AT_ONCE) >= breaks_at
+            found[scenario, IN_TURNS] = time_s
+            found[scenario, AT_ONCE] = time_s * (100.0 if stalls else 0.5)
+    return found
+
+
+def test_what_every_source_bore_is_borne():
+    assert bearable([bursting(breaks_at=1000, ppn=32)]) == pytest.approx(32 * 16 * 2**0.5)
+    assert bearable([bursting(breaks_at=1000, ppn=32), bursting(200, 32)]) == pytest.approx(32 * 4 * 2**0.5)
+    assert bearable([{(Scenario("alltoall", 2, 1, 4), IN_TURNS): 1e-5}]) == np.inf
+
+
+def test_more_messages_than_were_borne_are_avoided():
+    """More ranks per node send more messages at once, long before as many nodes were measured."""
+    learned = learn_times({"a": bursting(breaks_at=2000, ppn=32)})
+
+    def best(nodes: int, ppn: int) -> Choice:
+        scenario = Scenario("alltoall", nodes, ppn, 64)
+        said = learned.predict([(scenario, AT_ONCE), (scenario, IN_TURNS)]).log_time
+        return (AT_ONCE, IN_TURNS)[int(said.argmin())]
+
+    assert best(8, 32) == AT_ONCE
+    assert best(32, 64) == IN_TURNS  # 2,048 in flight at fewer nodes than broke down with 32 ranks per node
+    assert best(64, 32) == IN_TURNS
+
+
+def test_a_default_is_not_held_for_slow_for_posting_more_than_was_borne():
+    """Elsewhere it may have stalled; where the library does it by itself it may be the fastest."""
+    model = TimesModel({"alltoall": learn_times({"a": bursting(breaks_at=2000, ppn=32)})}, amplitudes(PRIOR_THETA))
+    scenario = Scenario("alltoall", 32, 64, 64)
+    [(as_default, std), (as_choice, _)] = model.against(
+        "alltoall", [(scenario, AT_ONCE, [IN_TURNS]), (scenario, IN_TURNS, [AT_ONCE])]
+    )
+    assert as_choice[0] > -as_default[0] + 1.0
+    assert std[0] > 1.0
+
+
+SUMS = tuple(Choice(name) for name in ("recursive_doubling", "ring", "rabenseifner", "recexch"))
+SUMMED = tuple(Scenario("allreduce", nodes, 4, 1 << size) for nodes in (4, 16) for size in range(4, 25, 2))
+SUM_PAIRS = [(scenario, choice) for scenario in SUMMED for choice in SUMS]
+
+
+def table(latency_s: float, byte_s: float, seed: int, choices: tuple[Choice, ...] = SUMS) -> dict:
+    """Times of a machine: a cost model with these constants, and what no model knows, by choice and by pair."""
+    values = np.zeros(len(TERMS))
+    values[TERMS.index("call")] = 1e-6
+    values[TERMS.index("network_rounds")] = latency_s
+    values[TERMS.index("node_bytes")] = byte_s
+    values[TERMS.index("reduced_bytes")] = byte_s
+    random = np.random.default_rng(seed)
+    own = dict(zip(choices, random.normal(0.0, 0.03, len(choices)), strict=True))
+    pairs = [(scenario, choice) for scenario in SUMMED for choice in choices]
+    seconds = terms(pairs) @ values * np.exp([own[choice] + random.normal(0.0, 0.03) for _, choice in pairs])
+    return dict(zip(pairs, seconds.tolist(), strict=True))
+
+
+SOURCES = {"a": table(2e-6, 1e-10, 1), "b": table(1e-6, 4e-10, 2)}
+
+
+def test_choices_are_ordered_as_other_machines_have_them() -> None:
+    learned, here = learn_times(SOURCES), table(1.5e-6, 2e-10, 3)
+    assert learned is not None
+    said = learned.predict(SUM_PAIRS).log_time.reshape(len(SUMMED), -1)
+    times = np.array(list(here.values())).reshape(said.shape)
+    slow = times[np.arange(len(times)), said.argmin(axis=1)] / times.min(axis=1)
+    assert np.mean(slow <= 1.1) >= 0.8
+
+
+def test_how_fast_the_others_are_does_not_matter() -> None:
+    slow = {name: {pair: 1000.0 * time_s for pair, time_s in times.items()} for name, times in SOURCES.items()}
+    (one, other) = (learn_times(some) for some in (SOURCES, slow))
+    assert one is not None
+    assert other is not None
+    np.testing.assert_allclose(one.predict(SUM_PAIRS).log_time, other.predict(SUM_PAIRS).log_time, atol=0.1)
+
+
+def test_an_algorithm_is_known_by_what_it_sends_once_two_clusters_measured_that() -> None:
+    assert kind_of("allreduce", Choice("ring_ompi")) == kind_of("allreduce", Choice("ring"))
+    assert kind_of("allreduce", Choice("ring")) != kind_of("allreduce", Choice("rabenseifner"))
+    learned = learn_times({"a": SOURCES["a"], "b": table(1e-6, 4e-10, 2, SUMS[2:])})
+    assert learned is not None
+    scenario = SUMMED[3]
+    known = {name: learned.knows((scenario, Choice(name))) for name in ("rabenseifner_ompi", "ring", "of_tomorrow")}
+    assert known == {"rabenseifner_ompi": True, "ring": False, "of_tomorrow": False}
+    assert np.isnan(learned.predict([(scenario, Choice("of_tomorrow")), (scenario, DEFAULT)]).log_time).all()
+
+
+def test_nothing_is_learned_of_nothing() -> None:
+    assert learn_times({}) is None
+    alone = {pair: time_s for pair, time_s in SOURCES["a"].items() if pair[1] == SUMS[0]}
+    assert learn_times({"a": alone}) is None  # nothing to compare with
+    assert study(SOURCES["a"], {}, 0) is None
+
+
+def test_each_cluster_may_have_constants_of_its_own() -> None:
+    """Of a machine with slow links the ring's few bytes are worth more."""
+    said = {}
+    for factor in (1.0, 100.0):
+        scale = np.where([term == "node_bytes" for term in TERMS], factor, 1.0)
+        learned = learn_times(SOURCES, scaled=lambda name, own, s=scale: own[name] if name else s * own["a"])  # type: ignore[misc]
+        assert learned is not None
+        said[factor] = learned.constants[TERMS.index("node_bytes")]
+    assert said[100.0] == pytest.approx(100.0 * said[1.0])
+
+
+def test_deviations_are_those_of_the_process_that_they_are_fitted_with() -> None:
+    """Written out for two choices of one scenario, against the covariance of all pairs; with bursts and without."""
+    scenario = Scenario("alltoall", 32, 64, 8)
+    some = [
+        (scenario, Choice(f"{name}_{way}"))
+        for name in ("node_aware", "hierarchical")
+        for way in ("nonblocking", "pairwise")
+    ]
+    values = np.full(len(TERMS), 1e-9)
+    for borne in (np.inf, 100.0):
+        kernel = PairKernel(PRIOR_THETA, values, borne)
+        columns = kernel.columns(some)
+        covariance = kernel.covariance(columns, columns)
+        variance = np.diag(covariance)
+        expected = variance[1:] + variance[0] - 2.0 * covariance[0, 1:]
+        marks = columns.unborne[1:], np.full(3, columns.unborne[0])
+        found = deviations(amplitudes(PRIOR_THETA), values, some[1:], some[:1] * 3, marks)
+        assert found == pytest.approx(np.sqrt(expected))
+
+
+def test_the_probability_of_a_loss_is_the_tail_of_a_student_t() -> None:
+    mean, std = np.linspace(-8.0, 8.0, 65), np.full(65, 0.2)
+    expected = student.sf((np.log1p(LOSS) - mean) / std, 3.0)
+    assert probability_of_loss(mean, std) == pytest.approx(expected, rel=1e-9)
+
+
+def test_hyperparameters_are_fitted_to_what_is_left_of_others() -> None:
+    studies = studies_of({"allreduce": SOURCES, "bcast": {"a": SOURCES["a"]}})
+    assert len(studies) == 2
+    theta = fit_pair_theta(studies, iterations=3)
+    assert theta.shape == PRIOR_THETA.shape
+    assert not np.allclose(theta, PRIOR_THETA)
+    assert fit_pair_theta([]) == pytest.approx(PRIOR_THETA)
+
+
+SCENARIO = Scenario("allgather", 4, 2, 1024)
+OTHERS = (Choice("bruck"), Choice("recursive_doubling"))
+
+
+def guessed(mean: tuple[float, float], std: tuple[float, float], risk: float = MOST_PROBABLE) -> Guess:
+    return vetoed(SCENARIO, Choice("ring"), OTHERS, np.array(mean), np.array(std), risk)
+
+
+def test_the_fastest_of_the_safe_ones_replaces_the_default() -> None:
+    found = guessed((-1.0, -1.5), (0.01, 0.01))
+    assert found.choice == OTHERS[1]
+    assert found.sureness > 0.99
+    assert found.gain == pytest.approx(math.exp(1.5))
+    assert "as fast as ring" in found.reason
+
+
+def test_a_choice_that_may_lose_too_probably_is_vetoed_until_more_is_risked() -> None:
+    mean, std = (-1.0, 0.1), (0.5, 0.5)  # about 5% to lose
+    kept = guessed(mean, std, risk=0.01)
+    assert kept.choice == DEFAULT
+    assert 0.9 < kept.sureness < 0.99
+    assert "may lose 3%" in kept.reason
+    assert guessed(mean, std, risk=0.1).choice == OTHERS[0]
+
+
+def test_what_is_expected_to_gain_nothing_stays_out_at_any_risk() -> None:
+    assert guessed((0.01, 0.02), (0.2, 0.2), risk=0.5).choice == DEFAULT
+
+
+def test_each_collective_is_told_with_what_it_gains_and_how_surely() -> None:
+    other = Scenario("allreduce", 4, 2, 1024)
+    guesses = [
+        guessed((-1.0, -1.5), (0.01, 0.01)),
+        Guess(other, DEFAULT, 0.8, "ring may be 1.50 times as fast", 1.5),
+        Guess(Scenario("alltoall", 4, 2, 8), DEFAULT, 0.0, "nobody knows"),
+    ]
+    first, second, third, fourth = gain_texts(guesses)
+    assert first.startswith("allgather: 4.48 times as fast in 1 of 1 scenarios")
+    assert second.startswith("allreduce: the default stays in all 1 scenarios")
+    assert "1.50 times as fast in 1" in third
+    assert "with 20% probability or more" in third
+    assert fourth.startswith("alltoall: the default stays")

@@ -1,3 +1,5 @@
+"""Processes of ours and of the user, and how they are stopped."""
+
 import os
 import subprocess
 import sys
@@ -5,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from colltune.core.stop import StopRequest, StopRequestedError
 from colltune.machine.process import RunningProgram, run_launch
+from colltune.measure.agent_process import AgentProcess
 from commands import comes_true
 
 # Starts a process in its own session and one in a further session, as a launcher does, and says their numbers.
@@ -81,3 +85,52 @@ def test_a_program_of_the_users_finds_its_environment_as_it_was(guest: bool) -> 
     out, _ = launch.finish(None, 60.0)
     assert ("COLLTUNE_LAUNCH" in out) is not guest
     assert "'MINE'" in out
+
+
+def _started() -> AgentProcess:
+    return AgentProcess(["sh", "-c", "echo ready ranks=1; cat"], dict(os.environ), start_timeout_s=30.0)
+
+
+def test_what_was_killed_can_still_be_closed() -> None:
+    process = _started()
+    process.kill()
+    assert not process.send("measure 1")
+    assert process.close() != 0
+
+
+def test_it_is_written_to_until_it_is_closed() -> None:
+    process = _started()
+    assert process.send("measure 1")
+    assert process.read(30.0) == "measure 1"
+    assert process.close() == 0
+    assert not process.send("measure 2")
+
+
+def test_a_request_cuts_off_what_may_be_cut_off() -> None:
+    stop = StopRequest()
+    with pytest.raises(StopRequestedError), stop.cuts():
+        stop.make()
+    assert stop.made
+
+
+def test_a_request_between_two_stages_waits_for_the_next() -> None:
+    stop = StopRequest()
+    with stop.cuts():
+        pass
+    stop.make()
+    with pytest.raises(StopRequestedError), stop.cuts():
+        pytest.fail("begun in spite of the request")
+
+
+def test_control_c_is_a_request_too() -> None:
+    stop = StopRequest()
+    with pytest.raises(KeyboardInterrupt), stop.cuts():
+        raise KeyboardInterrupt
+    assert stop.made
+
+
+def test_nobody_asked() -> None:
+    stop = StopRequest()
+    with stop.cuts():
+        pass
+    assert not stop.made

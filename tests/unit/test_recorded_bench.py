@@ -1,5 +1,6 @@
-"""Tuning on recorded tables: what `evaluate` measures is what `tune` runs, and a tuning with its proof, with no MPI."""
+"""Tuning on recorded tables: what `evaluate` measures is what `tune` runs, and what whole campaigns deliver."""
 
+import csv
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,12 +18,22 @@ from colltune.core.scenario import Scenario
 from colltune.core.space import Point, Space
 from colltune.learn.decision import DecisionLearner
 from colltune.measure.contract import Effort
+from colltune.session.recorded_campaign import Delivery
 from colltune.session.tuning.options import TuneOptions
 from colltune.session.tuning.tune import tune
 from colltune.store.grid import Grid
+from colltune_study.recorded.dataset import load_grids
+from colltune_study.recorded.launch_effects import AS_MEASURED, NO_EFFECTS
+from colltune_study.research.campaign_figures import by_table, campaigns_table, draw_campaigns, write_campaigns
 from colltune_study.research.contract import Strategy
+from colltune_study.research.delivery import by_cluster, deliver
+from colltune_study.research.evaluation import load
 from colltune_study.research.simulate import Pace, simulate
+from colltune_study.research.whole_campaigns import CampaignPlan, run_campaigns
 from colltune_study.testing import RING, TREE, legal, small_space, true_time_s
+from commands import colltune
+
+pytest.importorskip("pandas")
 
 SEED = 3
 
@@ -142,3 +153,158 @@ def test_a_first_look_at_a_long_call_is_one_repetition_and_a_hopeless_choice_is_
     looks = [Point(scenarios[1], (slow,), 3), Point(scenarios[1], (slow,)), Point(scenarios[1], (DEFAULT, fast, slow))]
     counts = [[len(s.times_s) for s in samples] for _, samples in launch.measure(looks, Effort())]
     assert counts == [[1], [3], [10, 10, 1]]
+
+
+DATA = Path(__file__).resolve().parents[2] / "benchmarks" / "data"
+
+
+@pytest.fixture(scope="module")
+def lumi() -> list[Grid]:
+    ((_, grids),) = by_cluster(load_grids([DATA / "pico_lumi.csv.gz"])).items()
+    return grids
+
+
+def test_a_campaign_captures_most_of_the_headroom_and_harms_nothing(lumi: list[Grid]) -> None:
+    found = deliver("lumi", lumi, 300.0, 0)
+    assert found.captured > 0.5
+    assert found.harmed <= 0.02
+    assert found.worst <= 1.10
+    assert found.overrun <= 1.1
+    assert found.kept > 0
+    assert found.rules > 0
+    assert 0 < found.decided < found.scenarios
+
+
+@pytest.mark.slow
+def test_with_the_launches_of_a_cluster_nothing_is_harmed(lumi: list[Grid]) -> None:
+    calm, moved = (deliver("lumi", lumi, 120.0, 1, launch_sd=0.0, effects=one) for one in (NO_EFFECTS, AS_MEASURED))
+    assert moved.captured > 0.3
+    assert moved.captured != calm.captured
+    assert moved.harmed == calm.harmed == 0.0
+
+
+def test_without_a_launch_that_fits_nothing_is_captured_and_nothing_harmed(lumi: list[Grid]) -> None:
+    found = deliver("lumi", lumi, 60.0, 0, launch_s=30.0)
+    assert found.harmed == 0.0
+    assert found.total_s <= 1.1 * max(found.budget_s, found.fixed_cost_s)
+
+
+HEADER = "collective,algorithm,nodes,ppn,msg_bytes,time_us,is_default"
+
+
+def table_file(path: Path, gain: float = 2.0, default: bool = True) -> Path:
+    """``fast`` beats the default by ``gain`` up to 1 KiB, and is as much slower above; ``slow`` loses everywhere."""
+    rows = [HEADER]
+    for nodes in (2, 4, 6, 8):
+        for size in (1 << power for power in range(0, 21, 2)):
+            time_us = 10.0 + nodes + size / 1000.0
+            small = size <= 1024
+            times = {"fast": time_us / gain if small else time_us * gain, "slow": 3.0 * time_us, "same": time_us}
+            rows += [f"bcast,{name},{nodes},1,{size},{value},False" for name, value in times.items()]
+            if default:
+                rows.append(f"bcast,default,{nodes},1,{size},{time_us},True")
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+def delivery(name: str, seed: int, budget_s: float, captured: float) -> Delivery:
+    return Delivery(name, seed, budget_s, captured, 0.01 * seed, 1.0 + seed / 10.0, budget_s, 1.0, 0.1, 3, 2)
+
+
+def test_a_campaign_captures_the_headroom_without_harm_and_pays_for_its_launches(tmp_path: Path) -> None:
+    grids = load([table_file(tmp_path / "t.csv")])
+    (cheap,) = run_campaigns(grids, CampaignPlan((120.0,), seeds=1, launch_s=2.0)).delivered
+    (dear,) = run_campaigns(grids, CampaignPlan((600.0,), seeds=1, launch_s=60.0)).delivered
+    for one in (cheap, dear):
+        assert one.captured > 0.8
+        assert one.worst <= 1.10
+        assert one.overrun <= 1.10
+    # One launch to measure, and at least three to prove.
+    assert cheap.total_s > 4 * 2.0
+    assert dear.total_s > 4 * 60.0
+
+
+def test_where_nothing_is_to_gain_nothing_is_proven(tmp_path: Path) -> None:
+    (one,) = run_campaigns(load([table_file(tmp_path / "t.csv", gain=1.0)]), CampaignPlan((60.0,), seeds=1)).delivered
+    assert one.kept == 0
+    assert one.harmed == 0.0
+    assert one.captured == 1.0
+
+
+@pytest.mark.slow
+def test_the_result_does_not_depend_on_the_number_of_processes(tmp_path: Path) -> None:
+    grids = load([table_file(tmp_path / "t.csv"), table_file(tmp_path / "u.csv", gain=1.3)])
+    plan = CampaignPlan((30.0,), seeds=1)
+    one, two = (run_campaigns(grids, replace(plan, jobs=jobs)).delivered for jobs in (1, 2))
+
+    def facts(runs: tuple[Delivery, ...]) -> list[Delivery]:
+        return sorted((replace(run, thinking_s=0.0) for run in runs), key=lambda run: run.table)
+
+    assert facts(one) == facts(two)
+
+
+def test_tables_without_the_default_are_left_out_with_the_reason(tmp_path: Path) -> None:
+    bare = table_file(tmp_path / "bare.csv", default=False)
+    with pytest.raises(InputError, match="default was not recorded in bare"):
+        run_campaigns(load([bare]), CampaignPlan((30.0,), seeds=1))
+    both = run_campaigns(load([bare, table_file(tmp_path / "t.csv")]), CampaignPlan((30.0,), seeds=1))
+    assert list(both.refused) == ["bare"]
+    assert {one.table for one in both.delivered} == {"t"}
+
+
+def test_no_campaign_begins_after_the_end_of_the_time(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="not one campaign ended"):
+        run_campaigns(load([table_file(tmp_path / "t.csv")]), CampaignPlan((30.0,), seeds=1, limit_s=0.0))
+
+
+def test_the_table_shows_medians_of_captured_headroom_and_the_worst_of_harm(tmp_path: Path) -> None:
+    runs = [delivery("a", seed, 60.0, captured) for seed, captured in enumerate((0.2, 0.4, 0.6))]
+    runs += [delivery("b", 0, 60.0, 0.8)]
+    assert [len(own) for own in by_table(runs).values()] == [3, 1]
+    lines = campaigns_table(runs).lines(120)
+    (of_a,) = (line for line in lines if line.startswith("a "))
+    assert "0.40" in of_a
+    assert "2.00%" in of_a
+    assert "1.20x" in of_a
+    (median,) = (line for line in lines if line.startswith("median of 2 clusters"))
+    assert "0.60" in median
+    write_campaigns(tmp_path / "c.csv", runs)
+    with (tmp_path / "c.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["captured"]) for row in rows] == [0.2, 0.4, 0.6, 0.8]
+    assert float(rows[0]["overrun"]) == 1.0
+    pytest.importorskip("matplotlib")
+    draw_campaigns(tmp_path / "c.svg", runs)
+    drawn = (tmp_path / "c.svg").read_text()
+    draw_campaigns(tmp_path / "c.svg", runs)
+    assert drawn == (tmp_path / "c.svg").read_text()
+
+
+def test_the_command_prints_one_table_and_leaves_rows_and_picture(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    data, out = table_file(tmp_path / "t.csv"), tmp_path / "out"
+    command = ["study", "evaluate", str(data), "--campaign", "--out", str(out)]
+    options = ["--seeds", "1", "--budgets", "20s,60s", "--launch", "1s", "--jobs", "1"]
+    done = colltune(*command, *options)
+    assert done.returncode == 0, done.stderr
+    assert "1 table of 1 cluster, 1 seed each, budgets 20s, 60s" in done.stdout
+    assert "2 of 2 campaigns" in done.stdout
+    assert (out / "campaigns.png").stat().st_size > 0
+    with (out / "campaigns.csv").open(newline="") as file:
+        assert [row["budget_s"] for row in csv.DictReader(file)] == ["20", "60"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--campaign", "--good", "1.1"], "--good has no effect with --campaign"),
+        (["--budgets", "1m"], "--budgets has no effect without --campaign"),
+        (["--campaign", "--budgets", "soon"], "cannot read the duration 'soon'"),
+    ],
+)
+def test_options_without_effect_are_refused(tmp_path: Path, options: list[str], message: str) -> None:
+    command = ["study", "evaluate", str(table_file(tmp_path / "t.csv")), *options]
+    done = colltune(*command, "--out", str(tmp_path / "out"))
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert len(done.stderr.strip().splitlines()) <= 2

@@ -1,13 +1,23 @@
-"""Decisions as regions: each holds exactly the calls that it should."""
+"""Decisions as regions, as people read them, and as claims."""
 
+from collections import Counter
+
+import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from rule_sets import rule_sets
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.decision_table import DecisionTable, Difference
+from colltune.core.interval import Interval
+from colltune.core.judged_together import judged_regions
+from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import Region, Rule, RuleSet
-from colltune.core.scenario import SizeBasis
+from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.space import neighbours
 from colltune.core.steps import Span
+from colltune.core.summary import mean_of_kept
+from colltune.prove.audit.claims import claims_of, cut_in_two
 from colltune.report.regions import format_region
 
 TWO = RuleSet(
@@ -90,3 +100,120 @@ def test_sizes_in_words_say_what_they_count() -> None:
     assert format_region(region, "allgather", SizeBasis.TOTAL).endswith("17 B to 4 KiB in all blocks together")
     assert format_region(region, "reduce_scatter", SizeBasis.TOTAL).endswith("17 B to 4 KiB")
     assert format_region(region, "barrier", SizeBasis.NONE) == "any number of ranks per node, 2 ranks"
+
+
+RING, TREE = Choice("ring"), Choice("tree", (("k", 4),))
+REGION = Interval(1.5, 1.3, 1.8)
+
+
+def decision(
+    size: int,
+    choice: Choice = TREE,
+    *ratios: float,
+    nodes: int = 2,
+    region: Interval | None = REGION,
+    verdict: Verdict = Verdict.KEPT,
+) -> Decision:
+    return Decision(Scenario("bcast", nodes, 2, size), choice, verdict, ratios, "why", region)
+
+
+def test_what_an_audit_judged_together_is_one_region_with_its_own_interval() -> None:
+    found = judged_regions([decision(256, TREE, 1.9, 1.2), decision(8192, nodes=8), decision(512)])
+    assert [one.place for one in found] == ["bcast 2 to 8 x 2, 256 B to 8 KiB"]
+    region = found[0]
+    assert region.speedup == REGION
+    assert (len(region.decisions), region.compared, region.comparisons) == (3, 1, 2)
+
+
+def test_two_claims_of_one_choice_stay_two_regions() -> None:
+    found = judged_regions([decision(256), decision(512, region=Interval(1.2, 1.1, 1.3))])
+    assert [(one.sizes, one.speedup.low) for one in found] == [("256 B", 1.3), ("512 B", 1.1)]
+
+
+def test_decisions_that_were_judged_one_by_one_are_told_together_where_they_are_neighbours() -> None:
+    alone = [decision(size, RING, *[ratio] * 8, region=None) for size, ratio in ((64, 2.0), (128, 8.0), (4096, 3.0))]
+    found = judged_regions(alone)
+    assert [(one.sizes, one.speedup.low) for one in found] == [("64 B to 128 B", 2.0), ("4 KiB", 3.0)]
+    assert found[0].speedup.estimate == pytest.approx(4.0)
+    assert found[0].speedup.high == 8.0
+
+
+def test_verdicts_and_choices_are_not_mixed() -> None:
+    some = [decision(64, RING), decision(64 * 2, TREE), decision(256, TREE, verdict=Verdict.REFUSED)]
+    assert len(judged_regions(some)) == 3
+
+
+def test_what_was_not_compared_has_no_evidence() -> None:
+    [region] = judged_regions([decision(64, RING, region=None, verdict=Verdict.NOT_TRIED)])
+    assert not region.has_evidence
+    assert region.speedup.estimate == 1.0
+
+
+def test_a_scenario_that_was_not_compared_counts_with_its_region() -> None:
+    gain = mean_of_kept([decision(64), decision(128, TREE, 1.9)])
+    assert gain is not None
+    assert (gain.estimate, gain.low) == pytest.approx((1.5, 1.3))
+
+
+GRID = [
+    Scenario(name, nodes, ppn, size)
+    for name in ("bcast", "alltoall")
+    for nodes in (2, 3, 4)
+    for ppn in (1, 2)
+    for size in (8, 64, 512, 4096)
+]
+tables = st.lists(st.sampled_from([DEFAULT, RING, TREE]), min_size=len(GRID), max_size=len(GRID)).map(
+    lambda choices: dict(zip(GRID, choices, strict=True))
+)
+
+
+def flat(gain: float = 0.2) -> dict[Scenario, float]:
+    return dict.fromkeys(GRID, gain)
+
+
+@given(tables, st.integers(0, 30))
+def test_claims_hold_what_departs_from_the_default_once_each(table: dict[Scenario, Choice], most: int) -> None:
+    claims = claims_of(table, flat(), flat(1.0), most)
+    held = Counter((scenario, claim.choice) for claim in claims for scenario in claim.scenarios)
+    assert held == Counter(pair for pair in table.items() if pair[1] != DEFAULT)
+    whole = claims_of(table, flat(), flat(1.0), 0)
+    assert len(claims) <= max(most, len(whole))
+
+
+@given(tables)
+def test_uncut_claims_are_the_largest_that_hang_together(table: dict[Scenario, Choice]) -> None:
+    beside = neighbours(GRID)
+    claims = claims_of(table, flat(), flat(1.0), 0)
+    number = {scenario: place for place, claim in enumerate(claims) for scenario in claim.scenarios}
+    for scenario, mine in number.items():
+        assert all(number[o] == mine for o in beside[scenario] if table[o] == table[scenario])
+
+
+def test_neighbours_are_one_step_away_in_one_direction() -> None:
+    found = neighbours(GRID)
+    beside = ((2, 1, 64), (4, 1, 64), (3, 2, 64), (3, 1, 8), (3, 1, 512))
+    assert set(found[Scenario("bcast", 3, 1, 64)]) == {Scenario("bcast", *one) for one in beside}
+
+
+def test_shapes_with_sizes_of_their_own_lie_beside_each_other() -> None:
+    """As those of recorded and profiled calls: 128 B on 4 nodes, 131 B on 8, and nothing near 4 KiB."""
+    few, more = (
+        [Scenario("bcast", nodes, 1, size) for size in sizes] for nodes, sizes in ((4, (128, 4096)), (8, (131,)))
+    )
+    found = neighbours([*few, *more])
+    assert found == {few[0]: [few[1], more[0]], few[1]: [few[0]], more[0]: [few[0]]}
+
+
+def test_a_region_is_cut_where_its_gain_changes_most() -> None:
+    table = dict.fromkeys(GRID[:24], RING)
+    gains = {scenario: 0.4 if scenario.size_bytes <= 64 else 0.05 for scenario in table}
+    first, second = claims_of(table, gains, dict.fromkeys(table, 1.0), 2)
+    assert {s.size_bytes for s in first.scenarios} == {8, 64}
+    assert {s.size_bytes for s in second.scenarios} == {512, 4096}
+    assert first.stake > second.stake
+
+
+def test_one_scenario_cannot_be_cut() -> None:
+    (claim,) = claims_of({GRID[0]: RING}, flat(), flat(1.0), 10)
+    assert cut_in_two(claim) is None
+    assert str(claim) == "bcast, 2 x 1 ranks, 8 B: ring"

@@ -1,15 +1,18 @@
-"""What rules gain in force, from launches with files and without whose true times are known."""
+"""What rules gain in force, from launches of known times, and what comparisons of a proof are expected to take."""
 
 import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.interval import Interval
 from colltune.core.proven import Decision, Verdict
 from colltune.core.scenario import Scenario
 from colltune.judge.verdict import Comparison, compare_all
+from colltune.prove.audit.worth import ComparisonCosts
 from colltune.prove.compare.search_cost import SearchCost, search_cost
 
 FAST = Choice("fast")
@@ -106,3 +109,31 @@ def test_without_a_comparison_what_was_proven_stands() -> None:
     kept, _, _ = campaign(math.log(1.2), 1e-7, 1e-4)
     nothing = search_cost([], kept, lambda s: default_s(s, 1e-4))
     assert gains(kept, nothing, 1e-4) == pytest.approx([math.log(1.2)] * len(kept))
+
+
+SECONDS = st.floats(1e-7, 10.0)
+
+
+def test_what_short_comparisons_take_besides_their_calls_is_not_multiplied_for_long_ones() -> None:
+    costs = ComparisonCosts()
+    for _ in range(10):
+        costs.note(20e-6, 0.1)
+    assert costs.likely_s(20e-6) == pytest.approx(0.1, rel=0.01)
+    assert costs.likely_s(2.0) < 2.5
+
+
+def test_comparisons_that_all_take_longer_are_expected_to_take_longer() -> None:
+    costs = ComparisonCosts()
+    for expected_s in (1e-3, 1e-2, 1e-1, 1.0) * 3:
+        costs.note(expected_s, 3.0 * expected_s)
+    assert costs.likely_s(10.0) == pytest.approx(30.0, rel=0.1)
+
+
+@given(st.lists(st.tuples(SECONDS, SECONDS), max_size=20), SECONDS)
+def test_what_is_likely_is_neither_negative_nor_less_for_longer_calls(
+    took: list[tuple[float, float]], expected_s: float
+) -> None:
+    costs = ComparisonCosts()
+    for pair in took:
+        costs.note(*pair)
+    assert 0.0 <= costs.likely_s(expected_s) <= costs.likely_s(2.0 * expected_s) < math.inf

@@ -1,4 +1,4 @@
-"""Few wide segments: the optimum over sizes, shapes that join, and what breaks a rule."""
+"""Decision tables: their laws, few wide segments of them, and a campaign laid over what a directory holds."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,12 +8,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rule_sets import CHOICES, rule_sets
 
 from colltune.core.choice import DEFAULT, Choice
+from colltune.core.decision_table import DecisionTable
+from colltune.core.rules import Region, RuleSet
 from colltune.core.sample import Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.scenario import Scenario, SizeBasis
 from colltune.core.space import Space
+from colltune.core.steps import Span, Steps
 from colltune.distill.decide import ClaimCosts, decide
+from colltune.distill.minimal_rules import distill_proven
+from colltune.distill.overlay import Overlay
 from colltune.distill.segments import Segments
 from colltune.search.models import MeasuredModel
 
@@ -118,3 +124,220 @@ def test_what_scenarios_share_is_agreed_on_in_few_looks_whatever_disagrees() -> 
     assert {c for c in found.choices.values() if c != DEFAULT} == {choices[-1]}
     assert all(found.choices[at(size, shapes[-1])] == choices[-1] for size in SIZES)
     assert len(looks) <= 3 * len(medians)
+
+
+BINOMIAL = Choice("binomial")
+OVERLAID = tuple(1 << power for power in range(3, 13))
+
+
+def proven(choices: dict[Scenario, Choice], basis: SizeBasis = SizeBasis.MESSAGE) -> RuleSet:
+    name = next(iter(choices)).collective
+    return distill_proven(choices, Space(name, tuple(choices), lambda _s: (DEFAULT, RING, BINOMIAL)), basis)
+
+
+def over(
+    older: dict[Scenario, Choice],
+    newer: dict[Scenario, Choice],
+    opened: Sequence[Scenario] = (),
+    basis: SizeBasis = SizeBasis.MESSAGE,
+) -> RuleSet:
+    overlay = Overlay(newer.keys(), newer.keys() - set(opened))
+    (merged,) = overlay.rule_sets(
+        {s.collective: proven(older, basis) for s in older}, {s.collective: proven(newer, basis) for s in newer}
+    ).values()
+    return merged
+
+
+def of_ppn(ppn: int, size: int, nodes: int = 1) -> Scenario:
+    return Scenario("bcast", nodes, ppn, size)
+
+
+def test_another_collective_stays_as_it_was() -> None:
+    before = {"allreduce": RuleSet.always("allreduce", SizeBasis.MESSAGE, RING)}
+    now = {"bcast": RuleSet.always("bcast", SizeBasis.MESSAGE, BINOMIAL)}
+    assert Overlay((), ()).rule_sets(before, now) == {**before, **now}
+
+
+def test_another_shape_stays_and_the_same_shape_is_replaced() -> None:
+    older = {of_ppn(2, size): RING for size in OVERLAID} | {of_ppn(4, size): RING for size in OVERLAID}
+    newer = {of_ppn(3, size): BINOMIAL for size in OVERLAID} | {of_ppn(4, size): DEFAULT for size in OVERLAID}
+    merged = over(older, newer)
+    assert {merged.evaluate(of_ppn(2, size)) for size in OVERLAID} == {RING}
+    assert {merged.evaluate(of_ppn(3, size)) for size in OVERLAID} == {BINOMIAL}
+    assert {merged.evaluate(of_ppn(4, size)) for size in OVERLAID} == {DEFAULT}
+    assert merged.evaluate(of_ppn(2, 64, nodes=2)) == DEFAULT
+
+
+def test_sizes_that_were_not_looked_at_stay_and_between_them_both_must_agree() -> None:
+    older = {of_ppn(2, size): RING for size in OVERLAID}
+    merged = over(older, {of_ppn(2, 64): DEFAULT, of_ppn(2, 128): BINOMIAL})
+    assert merged.evaluate(of_ppn(2, 32)) == RING
+    assert merged.evaluate(of_ppn(2, 48)) == DEFAULT
+    assert [merged.evaluate(of_ppn(2, size)) for size in (64, 128)] == [DEFAULT, BINOMIAL]
+    assert merged.evaluate(of_ppn(2, 200)) == DEFAULT
+    assert merged.evaluate(of_ppn(2, 256)) == RING
+    agreed = over(older, {of_ppn(2, 64): RING, of_ppn(2, 128): RING})
+    assert {agreed.evaluate(of_ppn(2, size)) for size in range(8, 4097)} == {RING}
+
+
+def test_what_was_not_tried_stays_proven_as_before() -> None:
+    older = {of_ppn(2, size): RING for size in OVERLAID}
+    merged = over(older, dict.fromkeys((of_ppn(2, size) for size in OVERLAID), DEFAULT), opened=[of_ppn(2, 512)])
+    assert [size for size in OVERLAID if merged.evaluate(of_ppn(2, size)) == RING] == [512]
+
+
+def test_a_collective_whose_bits_are_fixed_is_replaced_whole() -> None:
+    older, newer = proven({of_ppn(2, 64): RING}), proven({of_ppn(4, 64): BINOMIAL})
+    overlay = Overlay([of_ppn(4, 64)], [of_ppn(4, 64)], whole={"bcast"})
+    assert overlay.rule_sets({"bcast": older}, {"bcast": newer}) == {"bcast": newer}
+
+
+_CHOICES = st.sampled_from((DEFAULT, RING, BINOMIAL))
+_SCENARIOS = st.builds(
+    Scenario, st.just("allgather"), st.sampled_from((1, 2)), st.sampled_from((2, 3, 4)), st.sampled_from(OVERLAID)
+)
+_DECIDED = st.dictionaries(_SCENARIOS, _CHOICES, min_size=1, max_size=20)
+
+
+@given(older=_DECIDED, newer=_DECIDED, basis=st.sampled_from((SizeBasis.MESSAGE, SizeBasis.TOTAL)), data=st.data())
+def test_every_scenario_that_was_looked_at_is_as_it_was_found_last(
+    older: dict[Scenario, Choice], newer: dict[Scenario, Choice], basis: SizeBasis, data: st.DataObject
+) -> None:
+    opened = data.draw(st.sets(st.sampled_from(sorted(newer)), max_size=3))
+    newer = {s: DEFAULT if s in opened else c for s, c in newer.items()}
+    merged, before = over(older, newer, sorted(opened), basis), proven(older, basis)
+    for scenario, choice in newer.items():
+        if scenario not in opened:
+            assert merged.evaluate(scenario) == choice
+    for scenario, choice in older.items():
+        same_shape = [s for s in newer if (s.nodes, s.ppn) == (scenario.nodes, scenario.ppn)]
+        if not same_shape or (scenario in opened and scenario in newer):
+            assert merged.evaluate(scenario) in (choice, before.evaluate(scenario))
+    # Nothing is made up: each choice of the union was made there by one of the two.
+    alone = proven(newer, basis)
+    for nodes in (1, 2):
+        for ppn in (1, 2, 3, 4):
+            for size in range(1, 5000, 37):
+                call = Scenario("allgather", nodes, ppn, size)
+                assert merged.evaluate(call) in (DEFAULT, before.evaluate(call), alone.evaluate(call))
+
+
+CALLS = [(ppn, ranks, size) for ppn in range(1, 5) for ranks in range(1, 7) for size in range(8)]
+
+
+tables = rule_sets().map(DecisionTable.of)
+spans = st.tuples(st.integers(0, 5), st.none() | st.integers(0, 6)).map(lambda ends: Span(*ends))
+regions = st.tuples(spans, spans, spans).map(lambda three: Region(*three))
+steps = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 2))).map(
+    lambda pairs: Steps.of([*sorted(pairs, key=lambda pair: pair[0]), (None, 0)])
+)
+
+
+@given(rule_sets())
+def test_a_table_decides_as_its_rules(rule_set: RuleSet) -> None:
+    table = DecisionTable.of(rule_set)
+    for call in CALLS:
+        assert table.at(*call) == next(rule.choice for rule in rule_set.rules if rule.matches(*call))
+
+
+@given(tables)
+def test_from_a_table_to_rules_and_back(table: DecisionTable) -> None:
+    assert DecisionTable.of(table.rule_set()) == table
+
+
+@given(tables)
+def test_the_regions_of_a_walk_hold_each_call_once(table: DecisionTable) -> None:
+    walked = list(table.walk())
+    for ppn, ranks, size in CALLS:
+        hits = [c for r, c in walked if r.ppn.holds(ppn) and r.ranks.holds(ranks) and r.size.holds(size)]
+        assert hits == [table.at(ppn, ranks, size)]
+
+
+@given(tables, tables)
+def test_operations_of_two_tables_act_call_by_call(one: DecisionTable, other: DecisionTable) -> None:
+    for call in CALLS:
+        a, b = one.at(*call), other.at(*call)
+        assert one.merge(other).at(*call) == (b if a == DEFAULT else a)
+
+
+@given(tables)
+def test_what_is_merged_with_itself_stays(one: DecisionTable) -> None:
+    assert one.merge(one) == one
+
+
+@given(tables, tables, tables)
+def test_merging_does_not_depend_on_the_grouping(one: DecisionTable, two: DecisionTable, three: DecisionTable) -> None:
+    assert one.merge(two).merge(three) == one.merge(two.merge(three))
+
+
+@given(tables, regions)
+def test_a_restricted_table_is_the_default_outside(table: DecisionTable, region: Region) -> None:
+    restricted = table.restrict(region)
+    for ppn, ranks, size in CALLS:
+        inside = region.ppn.holds(ppn) and region.ranks.holds(ranks) and region.size.holds(size)
+        assert restricted.at(ppn, ranks, size) == (table.at(ppn, ranks, size) if inside else DEFAULT)
+
+
+@given(tables, st.sampled_from(CHOICES))
+def test_mapping_replaces_choices_and_nothing_else(table: DecisionTable, new: Choice) -> None:
+    mapped = table.map(lambda choice: DEFAULT if choice == new else choice)
+    replaced = table.replaced(lambda _region, choice: DEFAULT if choice == new else choice)
+    assert mapped == replaced
+    for call in CALLS:
+        assert mapped.at(*call) == (DEFAULT if table.at(*call) == new else table.at(*call))
+
+
+@given(steps, steps)
+def test_steps_combine_number_by_number(one: Steps[int], other: Steps[int]) -> None:
+    combined = one.combine(other, lambda a, b: (a, b))
+    for number in range(12):
+        assert combined.at(number) == (one.at(number), other.at(number))
+
+
+@given(steps, st.integers(0, 9))
+def test_the_spans_of_steps_follow_one_another(some: Steps[int], least: int) -> None:
+    following = least
+    for span, value in some.spans(least):
+        assert span.low == following
+        assert value == some.at(span.low) == (some.last if span.high is None else some.at(span.high))
+        following = span.low if span.high is None else span.high + 1
+    assert span.high is None
+
+
+@given(rule_sets())
+def test_a_shape_has_its_own_decisions_and_all_others_the_rest(rule_set: RuleSet) -> None:
+    ring, tree = Choice("ring"), Choice("tree")
+    shapes = {(2, 2): Steps.of([(8, ring), (None, DEFAULT)]), (4, 2): Steps.always(tree), (3, 1): Steps.always(ring)}
+    table = DecisionTable.of_shapes("bcast", rule_set.basis, shapes)
+    for ppn, ranks, size in CALLS:
+        decided = {(p, n * p): some for (n, p), some in shapes.items()}
+        expected = decided[ppn, ranks].at(size) if (ppn, ranks) in decided else DEFAULT
+        assert table.at(ppn, ranks, size) == expected
+
+
+def test_between_two_shapes_of_one_ppn_decides_who_is_asked() -> None:
+    ring = Choice("ring")
+    asked: list[tuple[int, Span]] = []
+
+    def between(ppn: int, counts: Span, one: Steps[Choice], _other: Steps[Choice]) -> Steps[Choice]:
+        asked.append((ppn, counts))
+        return one
+
+    shapes = {(2, 2): Steps.always(ring), (4, 2): Steps.always(Choice("tree"))}
+    table = DecisionTable.of_shapes("bcast", SizeBasis.MESSAGE, shapes, between=between)
+    assert asked == [(2, Span(5, 7))]
+    assert [table.at(2, ranks, 1) for ranks in (3, 4, 7, 8, 9)] == [DEFAULT, ring, ring, Choice("tree"), DEFAULT]
+
+
+@pytest.mark.parametrize(
+    "pairs", [(), ((3, 1),), ((5, 1), (3, 2), (None, 1)), ((3, 1), (None, 1)), ((None, 1), (None, 2))]
+)
+def test_steps_that_are_none_are_refused(pairs: tuple[tuple[int | None, int], ...]) -> None:
+    with pytest.raises(ValueError, match=r"step|bounds"):
+        Steps(pairs)
+
+
+def test_tables_of_two_collectives_are_not_compared() -> None:
+    one = DecisionTable.always("bcast", SizeBasis.MESSAGE)
+    with pytest.raises(ValueError, match="bcast and reduce"):
+        one.differences(DecisionTable.always("reduce", SizeBasis.MESSAGE))

@@ -1,10 +1,23 @@
-"""The tree of layers."""
+"""The tree of layers: from the files that sites have, and where the user names none."""
 
 import random
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import pytest
 
+from colltune.core.errors import InputError
+from colltune.core.hostlist import expand_hostlist
 from colltune.core.topology import Switch, Top, Topology
+from colltune.schedule.found_topology import find_topology
+from colltune.schedule.topology_files import (
+    load_topology,
+    parse_plain,
+    parse_scheme,
+    parse_slurm_conf,
+    parse_slurm_yaml,
+    shipped_schemes,
+)
 from greedy_batches import tree_order
 from packer_laws import groups, random_tree, switches_between
 
@@ -58,3 +71,256 @@ def test_serial() -> None:
 def test_what_is_no_tree(switches: tuple[Switch, ...], leaf: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="switch"):
         Topology(("a",), switches, leaf)
+
+
+FOUR_HOSTS = tuple(expand_hostlist("n[1-4]"))
+# As Slurm 22.05 prints a tree, and as topology/block does from 23.11 on.
+TREE = """\
+SwitchName=s0 Level=0 LinkSpeed=1 Nodes=n[1-2]
+SwitchName=s1 Level=0 LinkSpeed=1 Nodes=n[3-4]
+SwitchName=top Level=1 LinkSpeed=1 Nodes=n[1-4] Switches=s[0-1]
+"""
+BLOCKS = """\
+BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2
+BlockName=b2 BlockIndex=1 Nodes=n[3-4] BlockSize=2
+AggregatedBlock=b[1-2] BlockIndex=2 Nodes=n[1-4] BlockSize=4
+"""
+DRAGONFLY = "Configuration data as of 2026-11-26\nTopologyParam           = Dragonfly,SwitchAsNodeRank\n"
+POLARIS = ("x3201c0s31b1n0", "x3202c0s13b0n0", "x3204c0s7b1n0", "x3204c0s7b1n1")
+
+Scontrol = Callable[..., Mapping[str, str]]
+
+
+@pytest.fixture
+def scontrol(tmp_path: Path) -> Scontrol:
+    """An environment whose scontrol shows these texts, and fails with ``code``."""
+
+    def made(topology: str = "", config: str = "", code: int = 0) -> Mapping[str, str]:
+        for name, text in (("topology", topology), ("config", config)):
+            (tmp_path / name).write_text(text)
+        program = tmp_path / "scontrol"
+        program.write_text(f'#!/bin/sh\n[ -z "$SLURM_TOPO_LEN" ] && cat "{tmp_path}/$2"\nexit {code}\n')
+        program.chmod(0o755)
+        return {"PATH": f"{tmp_path}:/usr/bin:/bin", "SLURM_CONF": str(tmp_path / "slurm.conf"), "SLURM_TOPO_LEN": "20"}
+
+    return made
+
+
+@pytest.mark.parametrize("text", [TREE, BLOCKS])
+def test_slurm_tells_its_switches(scontrol: Scontrol, text: str) -> None:
+    topology, line = find_topology(FOUR_HOSTS, scontrol(text), slurm=True)
+    assert topology.leaf[0] == topology.leaf[1] != topology.leaf[2] == topology.leaf[3]
+    assert topology.top is Top.SHARED
+    assert line == "topology: scontrol show topology (2 parts, shared above them)"
+
+
+def test_a_dragonfly_of_slurm_has_links_between_all_groups(scontrol: Scontrol) -> None:
+    topology, line = find_topology(FOUR_HOSTS, scontrol(TREE.rpartition("SwitchName=top")[0], DRAGONFLY), slurm=True)
+    assert topology.top is Top.CROSSBAR
+    assert "crossbar above them" in line
+
+
+def test_a_file_beside_slurm_conf_goes_first(scontrol: Scontrol, tmp_path: Path) -> None:
+    environment = scontrol(TREE)
+    (tmp_path / "topology.conf").write_text("SwitchName=a Nodes=n1\nSwitchName=b Nodes=n[2-4]\n")
+    topology, line = find_topology(FOUR_HOSTS, environment, slurm=True)
+    assert topology.leaf[1] == topology.leaf[3] != topology.leaf[0]
+    assert str(tmp_path / "topology.conf") in line
+
+
+def test_names_of_hosts_tell_where_no_scheduler_does(scontrol: Scontrol) -> None:
+    topology, line = find_topology(POLARIS, scontrol(TREE), slurm=False)
+    assert topology.top is Top.CROSSBAR
+    assert len(set(topology.leaf)) == 3
+    assert line == "topology: host names as on polaris (3 parts, crossbar above them)"
+
+
+@pytest.mark.parametrize(
+    ("shown", "code", "hosts", "reason"),
+    [
+        (TREE, 1, FOUR_HOSTS, "scontrol, which knows Slurm's topology, does not answer; no scheme of host names"),
+        ("", 0, FOUR_HOSTS, "Slurm knows no switches here"),
+        (TREE, 0, FOUR_HOSTS[:2], "by scontrol show topology all nodes hang on one switch"),
+        (TREE, 0, ("n1", "other"), "scontrol show topology does not know 1 of the job's hosts: other"),
+        ("SwitchName=a Nodes=n[1-\n", 0, FOUR_HOSTS, "host list"),
+    ],
+)
+def test_serial_with_the_reason(scontrol: Scontrol, shown: str, code: int, hosts: tuple[str, ...], reason: str) -> None:
+    topology, line = find_topology(hosts, scontrol(shown, code=code), slurm=True)
+    assert topology.top is Top.ALONE
+    assert line.startswith("topology: serial, because ")
+    assert reason in line
+    assert line.endswith("; --topology names another")
+
+
+def test_a_single_node_has_no_topology_to_speak_of(scontrol: Scontrol) -> None:
+    assert find_topology(FOUR_HOSTS[:1], scontrol(TREE), slurm=True)[1] == ""
+
+
+RECORDED = Path(__file__).parents[1] / "recorded" / "topologies"
+HOSTS = expand_hostlist("n[01-08],login")
+
+
+def layers(topology: Topology) -> dict[str, tuple[str, ...]]:
+    """Host -> names of the layers above it, the greatest first."""
+    ways = (topology.paths[leaf] for leaf in topology.leaf)
+    names = [tuple(topology.switches[switch].name for switch in reversed(way[:-1])) for way in ways]
+    return {host.partition(".")[0]: path for host, path in zip(topology.hosts, names, strict=True)}
+
+
+@pytest.mark.parametrize("name", ["topology.conf", "topology.yaml"])
+def test_slurms_tree(name: str) -> None:
+    topology = load_topology(str(RECORDED / name), HOSTS)
+    assert topology.top is Top.SHARED
+    assert layers(topology) == {
+        **dict.fromkeys(HOSTS[:4], ("core", "spine", "s0")),
+        **dict.fromkeys((*HOSTS[4:6], "login"), ("core", "spine", "s1")),
+        **dict.fromkeys(HOSTS[6:8], ("core", "s2")),
+    }
+
+
+def test_slurms_blocks() -> None:
+    topology = load_topology(str(RECORDED / "topology-block.conf"), HOSTS[:8])
+    assert layers(topology) == {**dict.fromkeys(HOSTS[:4], ("b1",)), **dict.fromkeys(HOSTS[4:8], ("b2",))}
+    text = (RECORDED / "topology.yaml").read_text().replace("cluster_default: true", "cluster_default: false")
+    assert parse_slurm_yaml(text, "x")["n05"] == ("b2",), "without a default, the first one counts"
+
+
+def test_a_plain_file() -> None:
+    topology = load_topology(str(RECORDED / "plain.txt"), HOSTS)
+    assert topology.top is Top.CROSSBAR
+    assert layers(topology)["n05"] == ("g0", "c1")
+    assert layers(topology)["n08"] == ("g1",)
+
+
+def test_polaris() -> None:
+    topology = load_topology("polaris", (RECORDED / "polaris.hosts").read_text().split())
+    assert topology.top is Top.CROSSBAR
+    assert layers(topology) == {
+        "x3201c0s31b1n0": ("group 800", "rack 3201"),
+        "x3201c0s37b0n0": ("group 800", "rack 3201"),
+        "x3202c0s13b0n0": ("group 800", "rack 3202"),
+        "x3204c0s7b1n0": ("group 801", "rack 3204"),
+        "x3002c0s1b0n0": ("group 750", "rack 3002"),
+        "x3003c0s13b0n0": ("group 750", "rack 3003"),
+        "x3006c0s13b1n0": ("group 751", "rack 3006"),
+    }
+
+
+def test_aurora() -> None:
+    topology = load_topology("aurora", (RECORDED / "aurora.hosts").read_text().split())
+    assert layers(topology) == {
+        "x4407c5s4b0n0": ("group 4407", "chassis 5"),
+        "x4407c5s5b0n0": ("group 4407", "chassis 5"),
+        "x4407c6s0b0n0": ("group 4407", "chassis 6"),
+        "x4408c5s4b0n0": ("group 4408", "chassis 5"),
+        "x4408c5s7b0n0": ("group 4408", "chassis 5"),
+    }
+    assert topology.leaf[0] != topology.leaf[3], "chassis 5 of two groups are two chassis"
+
+
+def test_serial_and_the_shipped_ones() -> None:
+    assert load_topology("serial", HOSTS) == Topology.serial(HOSTS)
+    assert shipped_schemes() == ("aurora", "polaris")
+
+
+def test_full_names_are_found_by_their_short_ones() -> None:
+    topology = load_topology(str(RECORDED / "plain.txt"), ["n01.site.org", "n08"])
+    assert layers(topology) == {"n01": ("g0", "c0"), "n08": ("g1",)}
+
+
+@pytest.mark.parametrize(
+    ("name", "hosts", "message"),
+    [
+        ("plain.txt", ["n01", "x1", "x2", "x3", "x4"], r"does not know 4 of the job's hosts: x1, x2, x3 \.\.\."),
+        ("nothing.conf", ["n01"], "cannot read the topology .* serial, aurora, polaris"),
+    ],
+)
+def test_hosts_or_files_that_are_not_there(name: str, hosts: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        load_topology(str(RECORDED / name), hosts)
+
+
+def test_a_name_of_another_site() -> None:
+    with pytest.raises(InputError, match="nid001 does not match the scheme"):
+        load_topology("aurora", ["nid001"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("SwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n2", "n2 is below both a and b"),
+        ("SwitchName=a Switches=c\nSwitchName=b Switches=c", "c is below both a and b"),
+        ("SwitchName=a Switches=b Nodes=n1\nSwitchName=b Switches=a", "above itself"),
+        ("SwitchName=a Nodes=n[1-", "host list"),
+        ("Nodes=n1", "line 1"),
+        ("\n\nSwitchName=a Colour=red", "line 3"),
+    ],
+)
+def test_a_topology_conf_that_is_no_tree(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        parse_slurm_conf(text, "topology.conf")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "not a list"),
+        ("a: b", "not a list"),
+        ("- topology: x\n  flat: true", "neither switches nor blocks"),
+        ("- topology: x\n  tree:\n    switches:\n      - nodes: n1", "cannot read the switch of a switch"),
+        ("- topology: x\n  tree:\n    switches:\n      - switch: a\n     nodes: n1", "line 5"),
+        ("- topology: x\n\ttree: y", "line 2"),
+        ("- topology: *x\n", "line 1"),
+        ("[" * 5000, "cannot read it"),
+        # Aliases that stand for 10^9 texts cost nothing.
+        (
+            "- &a [x, x, x, x, x, x, x, x, x, x]\n"
+            + "".join(f"- &{chr(98 + n)} [{', '.join(['*' + chr(97 + n)] * 10)}]\n" for n in range(8))
+            + "- tree:\n    switches:\n      - {switch: s, nodes: *i}\n",
+            "neither switches|the nodes of a switch",
+        ),
+    ],
+)
+def test_a_topology_yaml_that_cannot_be_used(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        parse_slurm_yaml(text, "topology.yaml")
+
+
+@pytest.mark.parametrize("text", ["n1", "a/: n1", ": n1", "a:", "a: n[1-", "top: sideways", "a: n1\nb: n1", "a//b: n1"])
+def test_a_plain_file_that_cannot_be_read(text: str) -> None:
+    with pytest.raises(InputError):
+        parse_plain(text, "plain")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "host = '('\nlayers = [{name = 'a'}]",
+        "host = '(?P<a>x)'",
+        "host = '(?P<a>x)'\nlayers = [{name = 'b'}]",
+        "host = '(?P<a>x)'\nlayers = [{name = 'a', divide = 0}]",
+        "host = '(?P<a>x)'\ntop = 'side'\nlayers = []",
+        "host = 3\nlayers = []",
+        "host = 'x'\nlayers = [3]",
+        "not toml",
+    ],
+)
+def test_a_scheme_that_cannot_be_used(text: str) -> None:
+    with pytest.raises(InputError, match="mine"):
+        parse_scheme(text, "mine.toml")
+
+
+def test_a_new_system_is_a_few_lines(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(
+        "host = 'c(?P<row>[a-z])(?P<number>\\d+)'\nlayers = [{name='row'}, {name='switch', part='number', divide=16}]\n"
+    )
+    topology = load_topology(str(tmp_path / "mine.toml"), ["ca3", "ca15", "ca16", "cb3"])
+    assert topology.top is Top.SHARED
+    assert layers(topology) == {
+        "ca3": ("row a", "switch 0"),
+        "ca15": ("row a", "switch 0"),
+        "ca16": ("row a", "switch 1"),
+        "cb3": ("row b", "switch 0"),
+    }
