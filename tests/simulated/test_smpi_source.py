@@ -12,7 +12,7 @@ from colltune.core.scenario import Scenario
 from colltune.core.space import Point
 from colltune.measure.contract import Effort, Source
 from colltune_study.simulated.simulated_cluster import Simulation
-from colltune_study.simulated.smpi import STEADY, Simulator
+from colltune_study.simulated.smpi import STEADY, AlgorithmCheck, Simulator
 from colltune_study.simulated.smpi_cluster import parse_cluster
 from colltune_study.simulated.smpi_process import SimulatedCall
 from source_laws import SourceContract
@@ -90,6 +90,17 @@ def test_an_algorithm_of_the_simulator_that_is_wrong_is_found(simulation: Simula
     assert simulation.simulator.verdict(SimulatedCall("bcast", "smpi.binomial_tree"), 6, 3).right
     assert not simulation.simulator.verdict(SimulatedCall("bcast", "smpi.mvapich2_inter_node"), 8, 4).right
     assert not simulation.simulator.verdict(SimulatedCall("alltoall", "smpi.pair"), 6, 3).right
+
+
+def test_what_is_wrong_is_no_candidate(simulation: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = Scenario("bcast", 6, 3, 6660)  # of which nobody has asked yet
+
+    def verdict(_self: Simulator, algorithm: SimulatedCall, *_shape: int) -> AlgorithmCheck:
+        return AlgorithmCheck(algorithm.name != "two_level", "wrong")
+
+    monkeypatch.setattr(Simulator, "verdict", verdict)
+    left_out = set(simulation.catalogue.legal(scenario)) - set(simulation.legal(scenario))
+    assert {choice.algorithm for choice in left_out} == {"two_level"}
 
 
 def test_a_simulation_that_takes_too_long_is_given_up(simulation: Simulation) -> None:
