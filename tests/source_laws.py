@@ -14,7 +14,12 @@ EFFORT = Effort(relative_width=0.5, box_s=0.0005, fewest=3, most=8, warm_up=1)
 
 
 class SourceContract(abc.ABC):
-    """Inherit, and say how the source under test is made and which points it can measure: three at least."""
+    """Inherit, and say how the source under test is made and which points it can measure: three at least.
+
+    ``ahead``: points that it may take beyond the ones that are answered.
+    """
+
+    ahead = 3
 
     @abc.abstractmethod
     def make(self) -> Source: ...
@@ -69,7 +74,7 @@ class SourceContract(abc.ABC):
 
         try:
             for number, _ in enumerate(source.measure(endless(), EFFORT), start=1):
-                assert number <= len(taken) <= number + 3
+                assert number <= len(taken) <= number + self.ahead
                 if number == 6:
                     break
         finally:

@@ -1,5 +1,6 @@
 """Every learner, journal, packer and source of samples keeps the laws of its contract."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,9 @@ from greedy_batches import GreedyBatchPacker
 from journal_laws import JournalContract
 from packer_laws import PackerContract
 from source_laws import SourceContract
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
+from test_launched import Cluster
 
 
 class TestDecisionLearner(LearnerContract):
@@ -97,6 +101,16 @@ def grid() -> Grid:
     scenarios, choices = small_space().scenarios, (DEFAULT, TREE, RING)
     times_s = np.array([[true_time_s(scenario, choice) for choice in choices] for scenario in scenarios])
     return Grid("small/bcast", "bcast", scenarios, choices, times_s, times_s[:, 0])
+
+
+class TestLaunchedSource(SourceContract):
+    ahead = 10_000
+
+    def make(self) -> Source:
+        return Cluster(ends=lambda _scenario, _choice: False).source()
+
+    def points(self) -> list[Point]:
+        return [Point(scenario, (DEFAULT, TREE, RING, HALVING)) for scenario in small_space().scenarios[:4]]
 
 
 @pytest.mark.mpi

@@ -1,0 +1,358 @@
+"""Measures by launches: for a library whose algorithms are chosen when a job starts, and not while it runs.
+
+Each launch runs under the rules of one column of a Latin square: every call that is measured in it has one of the
+choices that are open there, every other call the default (docs/design/launches.md).
+"""
+
+import math
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from statistics import median
+
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.decision_table import BySize, DecisionTable
+from colltune.core.errors import LaunchError
+from colltune.core.rules import RuleSet
+from colltune.core.sample import Environment, Sample, Status
+from colltune.core.scenario import REDUCTIONS, Scenario, SizeBasis
+from colltune.core.space import Point
+from colltune.core.steps import Steps
+from colltune.measure.contract import Answer, Effort, Launch, TimeIsUpError
+
+Pair = tuple[Scenario, Choice]
+# The seconds of a measurement over the time box of its call, and what is measured in a launch over what it takes.
+_OVERHEAD, _FILLED = 2.5, 1.0
+_ENDING = frozenset({Status.CRASHED, Status.HUNG})
+_UNSAID = "no file of this MPI can say it"
+
+
+@dataclass(frozen=True)
+class LaunchedPlan:
+    """How a job is launched under rules.
+
+    ``open``: a launch under these rules, whose default is what they say. ``said``: what is in force where rules are
+    asked for. ``basis``: the size by which a collective is decided. ``on_event`` hears of choices that ended a launch.
+    """
+
+    open: Callable[[Mapping[str, RuleSet]], Launch]
+    said: Callable[[RuleSet], RuleSet]
+    basis: Callable[[str], SizeBasis]
+    on_event: Callable[[str, Mapping[str, object]], None] = lambda _kind, _facts: None
+
+
+@dataclass
+class _Asked:
+    """A point, with what is known of it by now. ``left``: the choices that were in no launch yet."""
+
+    ticket: int
+    point: Point
+    effort: Effort
+    group: int
+    left: list[Choice]
+    samples: dict[Choice, Sample] = field(default_factory=dict)
+
+
+class LaunchedSource:
+    """A Launch of which each answer comes from several launches of the job; ``until_s`` is of time.monotonic.
+
+    A launch makes all times of a collective longer or shorter, so in each of them calls beside those that are measured
+    run the default, and every time is divided by what these take over what they took in the first launch.
+    """
+
+    def __init__(self, plan: LaunchedPlan, environment: Environment, seed: int) -> None:
+        self._plan, self._environment = plan, environment
+        self._random = random.Random(seed)
+        self._asked: list[_Asked] = []
+        self._answers: deque[Answer] = deque()
+        self._tickets = count(1)
+        self._ended: set[tuple[str, Choice]] = set()
+        self._first_s: dict[Scenario, float] = {}  # by reference
+        self._idle: Launch | None = None  # one that was started, and that runs the default everywhere
+        self._launch_s = 1.0
+        self.until_s = math.inf
+        self.ready: Mapping[str, str] = {}  # what the last launch said of itself
+        self.disturbed = False
+        self.launches = 0
+        self.inside_s = 0.0
+
+    @property
+    def environment(self) -> Environment:
+        return self._environment
+
+    def start(self) -> Mapping[str, str]:
+        if self._idle is None:
+            self._idle = self._begun({})
+        return self.ready
+
+    def kill(self) -> None:
+        if self._idle is not None:
+            self._idle.kill()
+            self._idle = None
+
+    def close(self) -> None:
+        if self._idle is not None:
+            self._end(self._idle)
+            self._idle = None
+
+    def begin(self, point: Point, effort: Effort, nodes: Sequence[int] | None = None) -> int:  # noqa: ARG002
+        """On the first nodes: what is begun goes into the same launches, one after another."""
+        left = [c for c in point.choices if c == DEFAULT or (point.scenario.collective, c) not in self._ended]
+        ticket = next(self._tickets)
+        point = replace(point, choices=tuple(left))
+        self._asked.append(_Asked(ticket, point, effort, ticket, left))
+        return ticket
+
+    def next_answer(self) -> Answer:
+        while not self._answers:
+            if not self._asked:
+                raise ValueError("nothing was begun")
+            self._launch()
+        return self._answers.popleft()
+
+    def measure(self, points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
+        """Takes as many points at once as fill the launches that the longest list of choices needs."""
+        following = iter(points)
+        while self._fill(following, effort):
+            while self._asked or self._answers:
+                try:
+                    answer = self.next_answer()
+                except TimeIsUpError:
+                    return
+                if answer.point.choices:
+                    yield answer.point, answer.samples
+
+    def _fill(self, following: Iterator[Point], effort: Effort) -> bool:
+        pairs, launches = 0, 1
+        while pairs * _OVERHEAD * effort.box_s <= _FILLED * launches * self._launch_s:
+            point = next(following, None)
+            if point is None:
+                break
+            self.begin(point, effort)
+            pairs, launches = pairs + len(point.choices), max(launches, len(point.choices))
+        return bool(self._asked)
+
+    def _launch(self) -> None:
+        """One launch: of what is open, as much as it can hold. Raises TimeIsUpError."""
+        for one in [one for one in self._asked if not one.left]:
+            self._finish(one)
+        if not self._asked or self._answers:
+            return
+        if time.monotonic() >= self.until_s:
+            raise TimeIsUpError
+        column = self._column()
+        rules = self._rules(column)
+        said = {name: self._plan.said(one) for name, one in rules.items()}
+        held = {s: c for s, c in column.items() if c == DEFAULT or said[s.collective].evaluate(s) == c}
+        if not held:
+            scenario, choice = next(iter(column.items()))
+            self._untimed(scenario, choice, Status.UNMEASURED, _UNSAID)
+            return
+        self._measure_in(held, said)
+
+    def _column(self) -> dict[Scenario, Choice]:
+        """The choice of each scenario in the next launch: of its open ones, by turns from one scenario to the next."""
+        column: dict[Scenario, Choice] = {}
+        whole: dict[tuple[str, int, int], Choice] = {}  # where the size decides nothing
+        for number, one in enumerate(self._asked):
+            scenario = one.point.scenario
+            if scenario in column:
+                continue
+            choice = one.left[(self.launches + number) % len(one.left)]
+            if self._plan.basis(scenario.collective) is SizeBasis.NONE:
+                place = (scenario.collective, scenario.nodes, scenario.ppn)
+                choice = whole.setdefault(place, choice)
+                if choice not in one.left:
+                    continue
+            column[scenario] = choice
+        return column
+
+    def _rules(self, column: Mapping[Scenario, Choice]) -> dict[str, RuleSet]:
+        shapes: dict[str, dict[tuple[int, int], list[tuple[int, Choice]]]] = {}
+        for scenario, choice in column.items():
+            of_shape = shapes.setdefault(scenario.collective, {}).setdefault((scenario.nodes, scenario.ppn), [])
+            of_shape.append((scenario.basis_bytes(self._plan.basis(scenario.collective)), choice))
+
+        def steps(name: str, sizes: list[tuple[int, Choice]]) -> BySize:
+            if self._plan.basis(name) is SizeBasis.NONE:
+                return Steps.always(sizes[0][1])
+            bounds = [pair for size, choice in sorted(sizes) for pair in ((size - 1, DEFAULT), (size, choice))]
+            return Steps.of([*bounds, (None, DEFAULT)])
+
+        return {
+            name: DecisionTable.of_shapes(
+                name, self._plan.basis(name), {shape: steps(name, sizes) for shape, sizes in some.items()}
+            ).rule_set()
+            for name, some in shapes.items()
+        }
+
+    def _measure_in(self, column: Mapping[Scenario, Choice], rules: Mapping[str, RuleSet]) -> None:
+        wanted = [one for one in self._asked if column.get(one.point.scenario) in one.left]
+        self._random.shuffle(wanted)
+        references = {one.point.scenario: self._reference(one.point.scenario, rules) for one in wanted}
+        departing = {name: one for name, one in rules.items() if one.departs}
+        try:
+            source = self._source(departing)
+        except LaunchError as error:
+            self._blame_one_of(column, error)
+            return
+        source.until_s = self.until_s
+        taken: dict[tuple[int, Scenario], Sample] = {}
+        taken_s: dict[Scenario, float] = {}
+        ended = None
+        try:
+            for one in wanted:
+                scenario = one.point.scenario
+                reference = references[scenario]
+                if reference is not None and reference not in taken_s:
+                    for sample in _default(source, Point(reference, (DEFAULT,)), one.effort):
+                        if sample.status is Status.OK:
+                            taken_s[reference] = sample.time_s
+                samples = _default(source, replace(one.point, choices=(DEFAULT,)), one.effort)
+                if not samples:
+                    break
+                taken[one.ticket, scenario] = samples[0]
+                if samples[0].status in _ENDING:
+                    ended = one
+                    break
+        finally:
+            if departing or ended is not None:
+                self._end(source)
+            else:
+                self._idle = source
+        self._take(column, wanted, taken, self._factors(taken_s))
+        if ended is None and len(taken) < len(wanted):
+            raise TimeIsUpError
+
+    def _reference(self, scenario: Scenario, rules: Mapping[str, RuleSet]) -> Scenario | None:
+        """A call at default beside ``scenario``, an element shorter or longer; None where there is none."""
+        element = 4 if scenario.collective in REDUCTIONS else 1
+        for size in (scenario.size_bytes - element, scenario.size_bytes + element):
+            beside = replace(scenario, size_bytes=max(size, 0))
+            if scenario.size_bytes and size >= element and rules[scenario.collective].evaluate(beside) == DEFAULT:
+                return beside
+        return None
+
+    def _factors(self, taken_s: Mapping[Scenario, float]) -> dict[tuple[str, int, int], float]:
+        """How many times as long calls take in this launch as in the first one, by collective and shape."""
+        logs: dict[tuple[str, int, int], list[float]] = {}
+        for reference, time_s in taken_s.items():
+            place = (reference.collective, reference.nodes, reference.ppn)
+            known = logs.setdefault(place, [])
+            if reference in self._first_s:
+                known.append(math.log(time_s / self._first_s[reference]))
+        factors = {place: math.exp(median(known)) if known else 1.0 for place, known in logs.items()}
+        for reference, time_s in taken_s.items():
+            factor = factors[reference.collective, reference.nodes, reference.ppn]
+            self._first_s.setdefault(reference, time_s / factor)
+        return factors
+
+    def _take(
+        self,
+        column: Mapping[Scenario, Choice],
+        wanted: Sequence[_Asked],
+        taken: Mapping[tuple[int, Scenario], Sample],
+        factors: Mapping[tuple[str, int, int], float],
+    ) -> None:
+        for one in wanted:
+            scenario = one.point.scenario
+            sample = taken.get((one.ticket, scenario))
+            if sample is None:
+                continue
+            factor = factors.get((scenario.collective, scenario.nodes, scenario.ppn), 1.0)
+            sample = replace(_over(sample, factor), choice=column[scenario], launch=one.group, group=one.group)
+            if sample.status in _ENDING:
+                self._distrust(one, sample)
+            else:
+                one.left.remove(sample.choice)
+                one.samples[sample.choice] = sample
+
+    def _distrust(self, one: _Asked, sample: Sample) -> None:
+        """Tells of a choice that ended the job, at once, and leaves it out of all that is open."""
+        name, choice = sample.scenario.collective, sample.choice
+        self._plan.on_event("quarantine", {"scenario": str(sample.scenario), "choice": str(choice)})
+        self._answers.append(Answer(one.ticket, one.point, [sample], last=False))
+        if choice == DEFAULT:
+            others: list[_Asked] = [one]
+        else:
+            self._ended.add((name, choice))
+            others = [other for other in self._asked if other.point.scenario.collective == name]
+        for other in others:
+            other.left = [c for c in other.left if c != choice]
+            if choice not in other.samples:
+                other.point = replace(other.point, choices=tuple(c for c in other.point.choices if c != choice))
+
+    def _untimed(self, scenario: Scenario, choice: Choice, status: Status, why: str) -> None:
+        for one in self._asked:
+            if one.point.scenario == scenario and choice in one.left:
+                sample = Sample(scenario, choice, status, launch=one.group, group=one.group, detail=why[:400])
+                if status is Status.CRASHED:
+                    self._distrust(one, sample)
+                    return
+                one.left.remove(choice)
+                one.samples[choice] = sample
+
+    def _blame_one_of(self, column: Mapping[Scenario, Choice], error: LaunchError) -> None:
+        """After a job that did not start: of several choices each is tried by itself, so that the guilty one is known.
+
+        Raises the error where none but the default was asked for.
+        """
+        tried = {(s.collective, c): s for s, c in column.items() if c != DEFAULT}
+        if not tried:
+            raise error
+        if len(tried) == 1:
+            ((_, choice), scenario), *_ = tried.items()
+            self._untimed(scenario, choice, Status.CRASHED, error.what)
+            return
+        for (name, choice), _ in tried.items():
+            alone = {s: c for s, c in column.items() if (s.collective, c) == (name, choice)}
+            self._measure_in(alone, {k: self._plan.said(v) for k, v in self._rules(alone).items()})
+
+    def _finish(self, one: _Asked) -> None:
+        self._asked.remove(one)
+        samples = [one.samples[choice] for choice in one.point.choices]
+        self._answers.append(Answer(one.ticket, one.point, samples, last=True))
+
+    def _source(self, rules: Mapping[str, RuleSet]) -> Launch:
+        """A launch under ``rules``; that of before where both have none."""
+        source, self._idle = self._idle, None
+        if source is not None and not rules:
+            return source
+        if source is not None:
+            self._end(source)
+        return self._begun(rules)
+
+    def _begun(self, rules: Mapping[str, RuleSet]) -> Launch:
+        began_s = time.monotonic()
+        source = self._plan.open(rules)
+        self.launches += 1
+        try:
+            ready = source.start()
+        except LaunchError:
+            source.close()
+            raise
+        self.ready = ready if isinstance(ready, Mapping) else {}
+        self._launch_s = time.monotonic() - began_s
+        return source
+
+    def _end(self, source: Launch) -> None:
+        source.close()
+        self.inside_s += source.inside_s
+        self.disturbed = self.disturbed or source.disturbed
+
+
+def _default(source: Launch, point: Point, effort: Effort) -> list[Sample]:
+    return [sample for _, samples in source.measure([point], effort) for sample in samples]
+
+
+def _over(sample: Sample, factor: float) -> Sample:
+    """``sample`` in a launch in which calls take ``factor`` times as long as in the first one."""
+    views = {
+        name: value / factor
+        for name in ("back_to_back_s", "osu_mean_s", "skewed_s", "kept_s", "untouched_s")
+        if (value := getattr(sample, name)) is not None
+    }
+    return replace(sample, times_s=tuple(time_s / factor for time_s in sample.times_s), **views)

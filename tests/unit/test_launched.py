@@ -1,0 +1,201 @@
+"""Measuring by launches: what a launch does to its times cancels, and what goes wrong costs a launch and is known."""
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from statistics import median
+
+import pytest
+
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.errors import LaunchError
+from colltune.core.rules import RuleSet
+from colltune.core.sample import Environment, Sample, Status
+from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.space import Point
+from colltune.measure.answers import Answered, AnsweringSource
+from colltune.measure.contract import Effort
+from colltune.measure.launch_effects import AS_MEASURED, LaunchEffects
+from colltune.measure.launched import LaunchedPlan, LaunchedSource
+from colltune_study.testing import HALVING, RING, TREE, small_space, true_time_s
+
+ENVIRONMENT = Environment("intelmpi", "2021.17", "0" * 64, "simulated", 3, 4, "single")
+EFFORT = Effort(box_s=0.0005)
+EVERY = (DEFAULT, TREE, RING, HALVING)
+Rules = Mapping[str, RuleSet]
+
+
+class Job(AnsweringSource):
+    """A launch under ``rules``; ``ends``: whether a call with a choice ends it."""
+
+    def __init__(self, rules: Rules, number: int, effects: LaunchEffects, ends: Callable[[Scenario, Choice], bool]):
+        super().__init__(ENVIRONMENT, number)
+        self.rules, self.effects, self.ends = rules, effects, ends
+
+    def _answer(self, scenario: Scenario, choice: Choice, repetitions: int, effort: Effort) -> Answered:
+        del repetitions, effort
+        assert choice == DEFAULT, "an algorithm cannot be chosen while the job runs"
+        if scenario.collective in self.rules:
+            choice = self.rules[scenario.collective].evaluate(scenario)
+        if self.ends(scenario, choice):
+            return Answered(Status.CRASHED, (), 1e-3, "signal 11")
+        factor = self.effects.of_launch(scenario, choice, (1, self._launch))
+        return Answered(Status.OK, (true_time_s(scenario, choice) * factor,) * 3, 1e-3)
+
+
+class Cluster:
+    def __init__(
+        self,
+        effects: LaunchEffects = AS_MEASURED,
+        ends: Callable[[Scenario, Choice], bool] = lambda _scenario, _choice: False,
+        said: Callable[[RuleSet], RuleSet] = lambda rules: rules,
+        basis: SizeBasis = SizeBasis.MESSAGE,
+    ) -> None:
+        self.effects, self.ends, self.said, self.basis = effects, ends, said, basis
+        self.began: list[Rules] = []
+
+    def open(self, rules: Rules) -> Job:
+        self.began.append(rules)
+        return Job(rules, len(self.began), self.effects, self.ends)
+
+    def source(self) -> LaunchedSource:
+        return LaunchedSource(LaunchedPlan(self.open, self.said, lambda _name: self.basis), ENVIRONMENT, seed=1)
+
+    def measure(self, points: list[Point]) -> dict[Scenario, dict[Choice, Sample]]:
+        source = self.source()
+        found: dict[Scenario, dict[Choice, Sample]] = {point.scenario: {} for point in points}
+        for point, samples in source.measure(points, EFFORT):
+            found[point.scenario].update({sample.choice: sample for sample in samples})
+        source.close()
+        return found
+
+    def choices_begun(self) -> list[set[Choice]]:
+        return [{rule.choice for rules in some.values() for rule in rules.rules} for some in self.began]
+
+
+def every_point(choices: tuple[Choice, ...] = EVERY) -> list[Point]:
+    return [Point(scenario, choices) for scenario in small_space().scenarios if scenario.ranks > 2]
+
+
+def test_as_many_launches_as_the_longest_list_has_choices_measure_all() -> None:
+    cluster = Cluster()
+    found = cluster.measure(every_point())
+    assert all(set(some) == set(EVERY) for some in found.values())
+    assert len(cluster.began) == len(EVERY)
+    for number, rules in enumerate(cluster.began):
+        by_turns = {rules["bcast"].evaluate(scenario) for scenario in found}
+        assert by_turns == set(EVERY), f"launch {number} has each of the choices somewhere"
+
+
+def test_what_a_launch_does_to_a_collective_cancels() -> None:
+    """Times of launches as they are would be off by the launches; ratios in the first launch's times are not."""
+    together = LaunchEffects(together=AS_MEASURED.together)
+    points = every_point()
+    off = [
+        math.log(some[choice].time_s / some[DEFAULT].time_s)
+        - math.log(true_time_s(scenario, choice) / true_time_s(scenario, DEFAULT))
+        for scenario, some in Cluster(together).measure(points).items()
+        for choice in EVERY[1:]
+    ]
+    job = Cluster(together)
+    as_they_are = [math.log(together.of_launch(points[0].scenario, TREE, (1, number))) for number in range(1, 5)]
+    assert max(map(abs, off)) < 1e-9
+    assert max(as_they_are) - min(as_they_are) > 0.1
+    assert job.began == []
+
+
+def test_noise_of_single_calls_does_not_enter_what_the_launch_did() -> None:
+    off = [
+        math.log(some[choice].time_s / some[DEFAULT].time_s)
+        - math.log(true_time_s(scenario, choice) / true_time_s(scenario, DEFAULT))
+        for scenario, some in Cluster(AS_MEASURED).measure(every_point()).items()
+        for choice in EVERY[1:]
+    ]
+    own = math.hypot(AS_MEASURED.algorithm, AS_MEASURED.pair)
+    assert median(map(abs, off)) < 2.0 * own
+
+
+def test_a_choice_that_ends_the_job_is_told_at_once_and_is_in_no_launch_after() -> None:
+    first = every_point()[0].scenario
+    cluster = Cluster(ends=lambda scenario, choice: choice == RING)
+    source = cluster.source()
+    answers = list(source.measure(every_point(), EFFORT))
+    broken = [number for number, (_, some) in enumerate(answers) if any(s.status is Status.CRASHED for s in some)]
+    ((point, (sample,)),) = [answers[number] for number in broken]
+    assert (sample.choice, sample.detail) == (RING, "signal 11")
+    assert first.collective == sample.scenario.collective
+    guilty = next(n for n, some in enumerate(cluster.began) if some and some["bcast"].evaluate(point.scenario) == RING)
+    assert all(RING not in some for some in cluster.choices_begun()[guilty + 1 :])
+    later = {p.scenario: {s.choice for s in some} for n, (p, some) in enumerate(answers) if n not in broken}
+    assert all({DEFAULT, TREE, HALVING} <= some for some in later.values())
+    assert len(later) == len(every_point())
+    ((_, samples),) = source.measure([Point(first, (DEFAULT, RING))], EFFORT)
+    assert [sample.choice for sample in samples] == [DEFAULT]
+
+
+def test_a_default_that_ends_the_job_leaves_other_calls_their_default() -> None:
+    bad = every_point()[2].scenario
+    found = Cluster(ends=lambda scenario, choice: (scenario, choice) == (bad, DEFAULT)).measure(every_point())
+    assert found[bad][DEFAULT].status is Status.CRASHED
+    assert {found[bad][choice].status for choice in EVERY[1:]} == {Status.OK}
+    assert all(some[DEFAULT].status is Status.OK for scenario, some in found.items() if scenario != bad)
+
+
+def test_a_choice_with_which_no_job_starts_is_told_from_the_others() -> None:
+    cluster = Cluster()
+
+    class Unable(Job):
+        def start(self) -> None:
+            if any(rule.choice == HALVING for rules in self.rules.values() for rule in rules.rules):
+                raise LaunchError("the MPI job ended before it was ready")
+            super().start()
+
+    def unable(rules: Rules) -> Job:
+        cluster.began.append(rules)
+        return Unable(rules, len(cluster.began), cluster.effects, cluster.ends)
+
+    cluster.open = unable  # type: ignore[method-assign]
+    found = cluster.measure(every_point())
+    statuses = {choice: {some[choice].status for some in found.values() if choice in some} for choice in EVERY}
+    assert statuses.pop(HALVING) == {Status.CRASHED}
+    assert statuses == {choice: {Status.OK} for choice in (DEFAULT, TREE, RING)}
+    assert sum(HALVING in some for some in found.values()) == 1
+
+
+def test_where_not_even_the_default_starts_the_error_is_raised() -> None:
+    def unable(rules: Rules) -> Job:
+        del rules
+        raise LaunchError("no job starts here")
+
+    cluster = Cluster()
+    cluster.open = unable  # type: ignore[assignment]
+    with pytest.raises(LaunchError, match="no job starts"):
+        cluster.measure(every_point((DEFAULT,)))
+
+
+def test_what_a_file_cannot_say_is_not_measured_and_the_rest_is() -> None:
+    def said(rules: RuleSet) -> RuleSet:
+        own = tuple(replace(rule, choice=DEFAULT if rule.choice == HALVING else rule.choice) for rule in rules.rules)
+        return RuleSet(rules.collective, rules.basis, own)
+
+    found = Cluster(said=said).measure(every_point())
+    for some in found.values():
+        assert some[HALVING].status is Status.UNMEASURED
+        assert "can say" in some[HALVING].detail
+        assert {some[choice].status for choice in (DEFAULT, TREE, RING)} == {Status.OK}
+
+
+def test_a_collective_that_is_decided_without_its_size_has_one_choice_in_a_shape_and_launch() -> None:
+    cluster = Cluster(basis=SizeBasis.NONE)
+    found = cluster.measure(every_point())
+    assert all({sample.status for sample in some.values()} == {Status.OK} for some in found.values())
+    for some in cluster.began:
+        for rules in some.values():
+            assert all(rule.max_size is None for rule in rules.rules)
+
+
+def test_it_ends_when_its_time_is_over() -> None:
+    source = Cluster().source()
+    source.until_s = time.monotonic()
+    assert list(source.measure(every_point(), EFFORT)) == []
