@@ -1,6 +1,8 @@
 """Every emitter keeps the laws of its contract."""
 
 import sys
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.scenario import COLLECTIVES, NONBLOCKING, TUNABLE, SizeBasis, blocking_form
 from colltune.core.space import shapes
-from colltune.emit.intelmpi import IntelMpiEmitter
+from colltune.emit.intelmpi import FILE, IntelMpiEmitter, collectives_in, read_table, steps_of
 from colltune.emit.live_rules import LiveEmitter, live_basis
 from colltune.emit.mpich.nonblocking import NB
 from colltune.emit.mpich.selection_file import MpichEmitter
@@ -20,6 +22,7 @@ from colltune.emit.openmpi.rules_file import OpenMpiEmitter
 from emitter_laws import EmitterContract, choices_in_file
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
+import intel_tables
 from mpich_trees import default_trees
 
 
@@ -86,22 +89,32 @@ class TestOpenMpi50(OpenMpiContract):
 
 class TestIntelMpi(EmitterContract):
     def emitter(self) -> IntelMpiEmitter:
-        return IntelMpiEmitter(load("intelmpi", "2021.18"))
+        catalogue = load("intelmpi", "2021.17")
+        return IntelMpiEmitter(catalogue, intel_tables.presets(catalogue))
 
     def collectives(self) -> dict[str, tuple[SizeBasis, tuple[Choice, ...]]]:
-        """Without the default, of which Intel MPI knows nothing."""
-        catalogue = load("intelmpi", "2021.18")
-        return {e.name: (e.basis, catalogue.choices(e.name)[1:]) for e in catalogue.entries.values() if e.algorithms}
+        catalogue = load("intelmpi", "2021.17")
+        return {e.name: (e.basis, catalogue.choices(e.name)) for e in catalogue.entries.values() if e.algorithms}
 
-    def expressible(self, rule_set: RuleSet) -> RuleSet:
-        return self.emitter().expressible(rule_set, shapes(16, 16))
+    def test_what_the_rules_leave_to_the_library_is_as_it_was(self) -> None:
+        emitter, tree = self.emitter(), intel_tables.presets(load("intelmpi", "2021.17")).tree
+        assert read_table(emitter.emit([RuleSet.always("bcast", SizeBasis.MESSAGE)])[FILE]) == tree
+        rules = (Rule(None, None, 63, DEFAULT), Rule(None, None, 64, Choice("ring")), Rule(None, None, None, DEFAULT))
+        here = read_table(emitter.emit([RuleSet("bcast", SizeBasis.MESSAGE, rules)])[FILE])
+        number = {name: place for place, name in enumerate(self.collectives())}["bcast"]
+        before, after = (steps_of(collectives_in(one)[number]) for one in (tree, here))
+        for ppn, ranks, size in product((1, 2, 3, 9), (2, 8, 9, 99), (0, 1, 63, 65, 66, 1 << 40)):
+            assert after.at(ppn).at(ranks).at(size) == before.at(ppn).at(ranks).at(size)
+        assert {k: v for k, v in collectives_in(tree).items() if k != number} == {
+            k: v for k, v in collectives_in(here).items() if k != number
+        }
 
-    def test_where_a_default_stays_nothing_is_written(self) -> None:
-        some = Rule(None, None, 64, Choice("ring"))
-        rules = RuleSet("allreduce", SizeBasis.MESSAGE, (some, Rule(None, None, None, DEFAULT)))
-        assert self.expressible(rules) == RuleSet.always("allreduce", SizeBasis.MESSAGE)
-        with pytest.raises(InputError, match="own decision"):
-            self.emitter().emit([rules])
+    def test_a_choice_that_the_library_did_not_show_is_not_written(self) -> None:
+        catalogue = load("intelmpi", "2021.17")
+        known = intel_tables.presets(catalogue)
+        emitter = IntelMpiEmitter(catalogue, replace(known, leaves={**known.leaves, "bcast": {}}))
+        with pytest.raises(InputError, match="does not know bcast ring"):
+            emitter.emit([RuleSet.always("bcast", SizeBasis.MESSAGE, Choice("ring"))])
 
 
 class LiveContract(EmitterContract):

@@ -1,28 +1,33 @@
-"""Intel MPI itself, where it is: the numbers of its presets, and that what is exported decides.
+"""Intel MPI itself, where it is: what its presets are, that a table decides, and the two commands of a user.
 
 It is 129 MB and no part of `make test`. To run this: python -m venv .venv-intelmpi, and there pip install impi-rt and
 pip install --no-deps impi-devel of the same version; or name its mpiexec in COLLTUNE_TEST_INTELMPI.
 """
 
 import os
-import shlex
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from jobs import colltune
 
 from colltune.catalog import load
-from colltune.core.choice import Choice
-from colltune.core.rules import Rule, RuleSet
+from colltune.core.choice import DEFAULT, Choice
+from colltune.core.decision_table import DecisionTable
+from colltune.core.rules import RuleSet
+from colltune.core.sample import Status
 from colltune.core.scenario import SizeBasis
-from colltune.emit.intelmpi import IntelMpiEmitter
+from colltune.core.steps import Steps
+from colltune.emit.intelmpi import DUMP, FILE, IntelMpiEmitter, Presets, asked, read_table
+from colltune.store.journal import read_journal
+from colltune.store.tuning import JOURNAL, load_tuning
 from commands import run_to_end
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).parents[1] / "native" / "count_operations.c"
 MPIEXEC = Path(os.environ.get("COLLTUNE_TEST_INTELMPI", ROOT / ".venv-intelmpi" / "bin" / "mpiexec"))
-# Calls of the operation/bytes on each of 4 ranks for 1,024 bytes (2021.18.1, shared memory): what each name means.
+# Calls of the operation/bytes on each of 4 ranks for 1,024 bytes: what each name means (2021.17.2, 2021.18.1).
 EACH_RANK = {
     ("allreduce", "recursive_doubling"): "2/2048 2/2048 2/2048 2/2048",
     ("allreduce", "rabenseifner"): "2/768 2/768 2/768 2/768",
@@ -36,6 +41,7 @@ EACH_RANK = {
     ("reduce_scatter", "pairwise"): "3/768 3/768 3/768 3/768",
     ("reduce_scatter", "recursive_doubling"): "3/1280 2/1280 2/1280 3/1280",
 }
+VERSION = "2021.17"
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -44,6 +50,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     if not MPIEXEC.is_file() or not MPIEXEC.with_name("mpicc").is_file():
         pytest.skip("no Intel MPI with its compiler wrapper")
     environment = {**os.environ, "I_MPI_ROOT": str(MPIEXEC.parents[1]), "I_MPI_FABRICS": "shm"}
+    environment |= {"I_MPI_THREAD_YIELD": "2", "I_MPI_WAIT_MODE": "0"}  # ranks without a core of their own
     environment["PATH"] = f"{MPIEXEC.parent}:{environment['PATH']}"
     program = tmp_path_factory.mktemp("intel") / "count"
     flags = ["-O1", "-Wall", "-Wextra", "-Werror"]
@@ -65,7 +72,7 @@ def counted(run: Run, ranks: int, collective: str, sizes: Sequence[int], **varia
 
 
 def test_every_number_of_the_catalogue_is_taken_and_others_are_not(run: Run) -> None:
-    catalogue = load("intelmpi", "2021.18")
+    catalogue = load("intelmpi", VERSION)
     entries = [entry for entry in catalogue.entries.values() if entry.algorithms]
     numbers = {f"I_MPI_ADJUST_{e.name.upper()}": {a.number for a in e.algorithms} for e in entries}
     for index in range(max(map(len, numbers.values()))):
@@ -76,35 +83,87 @@ def test_every_number_of_the_catalogue_is_taken_and_others_are_not(run: Run) -> 
 
 
 def test_reductions_run_as_they_are_called(run: Run) -> None:
-    catalogue = load("intelmpi", "2021.18")
+    catalogue = load("intelmpi", VERSION)
     for (collective, key), expected in EACH_RANK.items():
         number = catalogue.algorithm(collective, Choice(key)).number
         found = counted(run, 4, collective, [1024], **{f"I_MPI_ADJUST_{collective.upper()}": str(number)})
         assert found == {1024: expected}, (collective, key)
 
 
-def test_the_exports_decide_at_each_bound_and_beside_it(run: Run, tmp_path: Path) -> None:
-    """By bytes of the vector, bound included."""
-    rules = (Rule(None, None, 1000, Choice("ring")), Rule(None, None, 3000, Choice("recursive_doubling")),
-             Rule(None, None, None, Choice("rabenseifner")))  # fmt: skip
-    emitter = IntelMpiEmitter(load("intelmpi", "2021.18"))
-    [(name, data)] = emitter.emit([RuleSet("allreduce", SizeBasis.MESSAGE, rules)]).items()
-    (tmp_path / name).write_bytes(data)
-    lines = [line for line in data.decode().splitlines() if line.startswith("export ")]
-    variables = dict(shlex.split(line)[1].split("=", 1) for line in lines)
-    sizes = [999, 1000, 1001, 2999, 3000, 3001, 100_000]
-    for ranks in (4, 5):
-        forced = {n: counted(run, ranks, "allreduce", sizes, I_MPI_ADJUST_ALLREDUCE=str(n)) for n in (8, 1, 2)}
+@pytest.fixture(scope="module")
+def emitter(run: Run, tmp_path_factory: pytest.TempPathFactory) -> IntelMpiEmitter:
+    place, catalogue = tmp_path_factory.mktemp("tables"), load("intelmpi", VERSION)
+    variables, bounds = asked(catalogue)
+    run(4, ["allreduce", "8"], I_MPI_TUNING_BIN_DUMP=str(place / "own"))
+    run(4, ["allreduce", "8"], I_MPI_TUNING_BIN_DUMP=str(place / "named"), **variables)
+    return IntelMpiEmitter(catalogue, Presets.of(*((place / n).read_bytes() for n in ("own", "named")), bounds))
+
+
+def test_the_library_shows_what_every_preset_stands_for(emitter: IntelMpiEmitter) -> None:
+    catalogue = load("intelmpi", VERSION)
+    for name in (entry.name for entry in catalogue.entries.values() if entry.algorithms):
+        assert all(emitter.has(name, choice) for choice in catalogue.choices(name)[1:]), name
+
+
+def test_a_table_decides_at_its_bounds_and_leaves_all_else_to_the_library(
+    run: Run, emitter: IntelMpiEmitter, tmp_path: Path
+) -> None:
+    """At the ranks per node, the ranks and the bytes of a rule, and one beside them what runs without it."""
+    steps = Steps.of([(999, DEFAULT), (1000, Choice("ring")), (2999, DEFAULT), (3000, Choice("rabenseifner")),
+                      (None, DEFAULT)])  # fmt: skip
+    rules = DecisionTable.of_shapes("allreduce", SizeBasis.MESSAGE, {(1, 4): steps}).rule_set()
+    files = emitter.emit([rules])
+    assert emitter.parse(files, "allreduce") == rules
+    (tmp_path / FILE).write_bytes(files[FILE])
+    variables = emitter.environment(tmp_path)
+    sizes = [8, 999, 1000, 1001, 2999, 3000, 3001, 100_000]
+    for ranks in (2, 3, 4, 5):
         found = counted(run, ranks, "allreduce", sizes, **variables)
-        assert len({by_size[1000] for by_size in forced.values()}) == 3
-        assert found == {size: forced[8 if size <= 1000 else 1 if size <= 3000 else 2][size] for size in sizes}
+        expected = counted(run, ranks, "allreduce", sizes)
+        for number, size in ((8, 1000), (2, 3000)) if ranks == 4 else ():
+            forced = counted(run, 4, "allreduce", [size], I_MPI_ADJUST_ALLREDUCE=str(number))
+            assert forced[size] != expected[size]
+            expected |= forced
+        assert found == expected, ranks
 
 
-def test_ranges_that_leave_something_out_do_not_keep_the_default(run: Run) -> None:
-    """Why nothing is exported where a default stays: ranges of ranks, gaps and ends mean nothing to the library."""
+def test_the_library_read_the_table(run: Run, emitter: IntelMpiEmitter, tmp_path: Path) -> None:
+    data = emitter.emit([RuleSet.always("bcast", SizeBasis.MESSAGE, Choice("ring"))])[FILE]
+    (tmp_path / FILE).write_bytes(data)
+    again = tmp_path / "again"
+    said = run(2, ["allreduce", "8"], I_MPI_DEBUG="4", **emitter.environment(tmp_path), **{DUMP: str(again)}).stdout
+    assert f'Load tuning file: "{tmp_path / FILE}"' in said
+    assert read_table(again.read_bytes()) == read_table(data)
+
+
+def test_variables_cannot_leave_a_size_to_the_library(run: Run) -> None:
+    """Why rules are a table: ranges of ranks, gaps and ends mean nothing to I_MPI_ADJUST_X."""
     sizes = [1001, 3001]
     ring = counted(run, 4, "allreduce", sizes, I_MPI_ADJUST_ALLREDUCE="8")
     assert counted(run, 4, "allreduce", sizes) != ring
     for text in ("8:0-1000", "8:0-1000@4-4", "8:0-5000@5-9"):
         assert counted(run, 4, "allreduce", sizes, I_MPI_ADJUST_ALLREDUCE=text) == ring, text
     assert counted(run, 4, "allreduce", sizes, I_MPI_ADJUST_ALLREDUCE="0") != counted(run, 4, "allreduce", sizes)
+
+
+def test_two_commands_tune_a_program_and_run_it(run: Run, tmp_path: Path) -> None:
+    del run
+    out, program = tmp_path / "tuned", tmp_path / "print"
+    crowded = {"I_MPI_FABRICS": "shm", "I_MPI_THREAD_YIELD": "2", "I_MPI_WAIT_MODE": "0"}
+    tuned = colltune(
+        "tune", "allreduce", "bcast", "--mpiexec", str(MPIEXEC), "--ppn", "2", "--max-size", "1KiB",
+        "--budget", "90s", "--out", str(out), **crowded,
+    )  # fmt: skip
+    assert tuned.returncode == 0, tuned.stdout + tuned.stderr
+    samples = read_journal(out / JOURNAL).samples
+    assert {sample.status for sample in samples} == {Status.OK}
+    tried = {sample.choice for sample in samples if sample.scenario.collective == "allreduce"}
+    assert len(tried) > len(load("intelmpi", VERSION).choices("allreduce")) // 2
+    tuning = load_tuning(out)
+    assert set(tuning.variables) <= {"I_MPI_TUNING_BIN"}
+    program.write_text('#!/bin/sh\necho "table ${I_MPI_TUNING_BIN-none}"\n')
+    program.chmod(0o755)
+    ran = colltune("run", str(out), "--", str(MPIEXEC), "-n", "2", str(program), **crowded)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    named = str(out / "intelmpi" / FILE) if tuning.variables_at(out) else "none"
+    assert ran.stdout.count(f"table {named}") == 2

@@ -5,9 +5,11 @@ Importing it lists them in READERS.
 
 import io
 import json
+import zlib
 from contextlib import suppress
 from functools import cache
 
+import intel_tables
 import numpy as np
 from mpich_trees import default_trees
 from mutation import of_array, of_bytes, of_json, of_lines
@@ -18,7 +20,7 @@ from colltune.alltoallv.matrices import load_matrix
 from colltune.bench.backends.openmpi import find_obstacles
 from colltune.catalog import load
 from colltune.core.choice import DEFAULT, Choice, parse_choice
-from colltune.core.errors import ColltuneError
+from colltune.core.errors import ColltuneError, InputError
 from colltune.core.hostlist import compress_hostlist, expand_hostlist, parse_counts
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment
@@ -112,9 +114,17 @@ def openmpi_rules(data: bytes) -> None:
     _openmpi().parse({RULES_FILE: data}, "bcast")
 
 
-@reader("emit.intelmpi", of_lines, texts("export I_MPI_ADJUST_BCAST='1:0-4096;3:4097-2147483647'\n"))
-def exports(data: bytes) -> None:
-    IntelMpiEmitter(load("intelmpi", "2021.17")).parse({FILE: data}, "bcast")
+def _intel() -> IntelMpiEmitter:
+    catalogue = load("intelmpi", "2021.17")
+    return IntelMpiEmitter(catalogue, intel_tables.presets(catalogue))
+
+
+@reader("emit.intelmpi bench.backends.intelmpi", of_bytes, lambda: [zlib.decompress(_intel().emit([RULES])[FILE])])
+def intel_table(data: bytes) -> None:
+    """What the compressed content may be; and as a file itself."""
+    with suppress(InputError):
+        _intel().parse({FILE: data}, "bcast")
+    _intel().parse({FILE: zlib.compress(data)}, "bcast")
 
 
 @reader("emit.openmpi.han emit.openmpi.lint_han", of_lines,

@@ -181,7 +181,7 @@ class Tuned:
     def to(self, library: str, out: PathLike | None = None) -> list[Path]:
         """Writes the tuning in another format, and returns the files.
 
-        ``library``: intelmpi or cvars (thresholds of MPICH 3 and Cray MPICH). Raises InputError where the measurements
+        ``library``: cvars (thresholds of MPICH 3 and Cray MPICH). Raises InputError where the measurements
         do not support it.
         """
         directory, exported = export_to(self.directory, library, None if out is None else Path(out))

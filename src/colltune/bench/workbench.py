@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,7 @@ from colltune.machine.compile import build, cache_directory
 from colltune.machine.conditions import read_conditions
 from colltune.machine.process import run_launch
 from colltune.machine.record import RunningMachine
+from colltune.measure.launched import LaunchedPlan, LaunchedSource
 from colltune.measure.live import LivePlan, LiveSource, Settings, resolve_settings
 from colltune.measure.watch import Watch, our_process
 from colltune.mpi.detect import ask_flux, describe_machine, find_mpi
@@ -36,7 +38,7 @@ from colltune.mpi.launch import Command, LaunchRequest, launch
 from colltune.schedule.found_topology import find_topology
 from colltune.schedule.topology_files import load_topology
 from colltune.site.identity import fabric_here
-from colltune.store.tuning import Tuning
+from colltune.store.tuning import Tuning, write_files
 
 THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
 _PATIENCE_S = 120.0
@@ -138,6 +140,8 @@ class Workbench:
 
     def settings(self, collective: str, choice: Choice) -> Settings | None:
         """The control variables of a choice with their integers; None where this library does not know them."""
+        if not self.backend.steered:
+            return () if choice == DEFAULT else None
         if (collective, choice) not in self._settings:
             # The library is asked once for all: it takes a process, whose work a measurement would see as another's.
             asked = {(name, one) for name in self.catalogue.entries for one in self.catalogue.choices(name)}
@@ -151,9 +155,15 @@ class Workbench:
             self._legal[scenario] = tuple(
                 choice
                 for choice in self.catalogue.legal(scenario, self.thread_level)
-                if choice == DEFAULT or self.settings(scenario.collective, choice) is not None
+                if choice == DEFAULT or self._can_be_chosen(scenario, choice)
             )
         return self._legal[scenario]
+
+    def _can_be_chosen(self, scenario: Scenario, choice: Choice) -> bool:
+        """Of a library that is measured by launches also: whether it is another one than the default."""
+        if self.backend.steered:
+            return self.settings(scenario.collective, choice) is not None
+        return choice != self.backend.twin(scenario, self.thread_level)
 
     def baseline(self, scenario: Scenario) -> Choice:
         """What a candidate is compared with: the default, in the form of the candidate that is the same, if one is."""
@@ -192,6 +202,8 @@ class Workbench:
         Raises InputError where the user ``named`` one that does not fit.
         """
         hosts = self.job.names[: self.nodes]
+        if not self.backend.steered:  # what is measured in a launch has the job for itself
+            return Topology.serial(hosts)
         if named is not None:
             return load_topology(named, hosts)
         if hosts not in self._topologies:
@@ -201,8 +213,28 @@ class Workbench:
                 note(text)
         return self._topologies[hosts]
 
-    def launch(self, seed: int, variables: Mapping[str, str] | None = None, *, on_event: Event = unheard) -> LiveSource:
-        """A source of samples on a fresh launch, with ``variables`` set for every rank."""
+    def launch(
+        self, seed: int, variables: Mapping[str, str] | None = None, *, on_event: Event = unheard
+    ) -> LiveSource | LaunchedSource:
+        """A source of samples on a fresh launch, with ``variables`` set for every rank; on several where it has to."""
+        if self.backend.steered or variables:
+            return self._live(seed, variables, on_event)
+
+        def under(rules: Mapping[str, RuleSet]) -> LiveSource:
+            if not rules:
+                return self._live(seed, {}, on_event)
+            files = self.emitter.emit(list(rules.values()))
+            place = Path(tempfile.mkdtemp(prefix="launch-", dir=self.agent.parent))
+            write_files(place, files, durable=False)
+            return self._live(seed, variables_for(self.emitter, place, files), on_event, place)
+
+        plan = LaunchedPlan(under, self.expressible, lambda name: self.catalogue.collective(name).basis, on_event)
+        return LaunchedSource(plan, self.environment, seed)
+
+    def _live(
+        self, seed: int, variables: Mapping[str, str] | None, on_event: Event, place: Path | None = None
+    ) -> LiveSource:
+        """``place``: of files that are removed when it is closed."""
         command = self.command(self._agent_program, variables)
 
         def settings(collective: str, choice: Choice) -> Settings:
@@ -224,6 +256,7 @@ class Workbench:
             on_event=on_event,
             watch=self.watch,
             beside=self.beside,
+            place=place,
         )
         return LiveSource(plan, self.environment)
 
@@ -255,7 +288,7 @@ def open_workbench(options: MachineOptions, environ: Mapping[str, str]) -> Workb
     backend = open_backend(installation)
     job = find_job(environ, host_file=options.host_file, flux_resources=ask_flux(environ))
     nodes, ppn = _shape(options, job)
-    return Workbench(
+    bench = Workbench(
         installation=installation,
         job=job,
         nodes=nodes,
@@ -286,6 +319,7 @@ def open_workbench(options: MachineOptions, environ: Mapping[str, str]) -> Workb
         process_environment=backend.clean(environ),
         watch=Watch.of(environ, job.names[:nodes]),
     )
+    return replace(bench, backend=backend.in_job(bench.said_under, bench.agent.parent))
 
 
 def open_tuned_workbench(options: MachineOptions, tuned: Environment, environ: Mapping[str, str]) -> Workbench:

@@ -10,7 +10,7 @@ from colltune.cli.options import Tuned
 
 def export(
     tuned: Tuned,
-    to: Annotated[str, typer.Option("--to", help="intelmpi or cvars.", show_default=False)],
+    to: Annotated[str, typer.Option("--to", help="cvars.", show_default=False)],
     out: Annotated[Path | None, typer.Option(help="Directory for the files. Default: TUNED/export/FORMAT.")] = None,
 ) -> None:
     """Write a tuning in another format that its measurements support, such as MPICH 3's thresholds (cvars)."""

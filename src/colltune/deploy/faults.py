@@ -1,14 +1,28 @@
 """What is wrong in the files of a tuning, whoever made it: they are read before an application gets them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from colltune.catalog import load
 from colltune.core.errors import InputError
 from colltune.deploy.live_selector import FOLDER
+from colltune.emit.intelmpi import FILE as INTEL_FILE
+from colltune.emit.intelmpi import collectives_in, read_table, steps_of
 from colltune.emit.live_rules import LIVE_FILE, live_faults
 from colltune.emit.openmpi.han import HAN_FILE, parse_han
 from colltune.mpi.libraries import PROVISIONAL, record_of
 from colltune.store.tuning import Tuning
+
+
+def _read_intel(data: bytes) -> None:
+    for collective in collectives_in(read_table(data)).values():
+        steps_of(collective)
+
+
+# Of the files that no lint knows.
+_READERS: dict[str, Callable[[bytes], object]] = {
+    f"openmpi/{HAN_FILE}": parse_han,
+    f"intelmpi/{INTEL_FILE}": _read_intel,
+}
 
 
 def require_sound(tuning: Tuning, name: str) -> None:
@@ -32,9 +46,9 @@ def faults_in(tuning: Tuning) -> Iterator[str]:
         plain = name.removeprefix(f"{PROVISIONAL}/")
         if plain == live:
             yield from (f"{name}: {fault}" for fault in live_faults(data, tuning.live, catalogue))
-        elif plain == f"openmpi/{HAN_FILE}" and plain in known:
+        elif plain in known and (read := _READERS.get(plain)) is not None:
             try:
-                parse_han(data)
+                read(data)
             except InputError as error:
                 yield f"{name}: {error.what}"
         elif plain in known:

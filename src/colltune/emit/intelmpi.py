@@ -1,109 +1,296 @@
-"""Rules to Intel MPI's environment variables, which hold an algorithm's number for ranges of sizes, for one job.
+"""Rules to a table that Intel MPI reads: its own, with the presets of the rules in the place of what it would choose.
 
-    I_MPI_ADJUST_BCAST=1:0-512;3:513-2147483647        number, and bytes, the upper bound included
-
-They are written as a file of exports for a shell.
+The library writes the table that it uses where I_MPI_TUNING_BIN_DUMP says, and reads another one from the file that
+I_MPI_TUNING_BIN names. It is a tree, compressed by zlib: the layer of compositions, those inside of a group, of nodes
+with several ranks; the collective; upper bounds of ranks per node, of ranks, and of bytes; and the composition with its
+algorithms. What a number of I_MPI_ADJUST_X stands for is such a leaf too: the library writes it under that variable.
 """
 
-import re
-import shlex
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from struct import Struct, error
+from typing import TypeVar
 
 from colltune.catalog import Catalogue
 from colltune.core.choice import DEFAULT, Choice
-from colltune.core.decision_table import LEAST_RANKS, DecisionTable
+from colltune.core.decision_table import DecisionTable
 from colltune.core.errors import InputError
-from colltune.core.rules import Rule, RuleSet
-from colltune.core.scenario import SizeBasis
+from colltune.core.rules import RuleSet
 from colltune.core.steps import Steps
-from colltune.emit.without_ppn import by_ranks_of, merge_ppn
+from colltune.machine.files import MOST_BYTES
+from colltune.mpi.installation import Library
+from colltune.mpi.libraries import record_of
 
-# The largest number in a range: sizes are read as int.
-LARGEST = 2**31 - 1
-FILE = "intelmpi.env"
-_EXPORT = re.compile(r"export ([A-Z0-9_]+)=(.*)")
-_RANGE = re.compile(r"(\d+):\d+-(\d+)")
+VARIABLE = "I_MPI_TUNING_BIN"
+DUMP = f"{VARIABLE}_DUMP"
+FILE = record_of(Library.INTELMPI).files[VARIABLE]
+# Offset of the parent; kinds of the layer and of the one inside; key; room for children, and how many; a mark.
+_HEAD = Struct("<qiiqiiI4x")
+_BRANCH, _LEAF = 0xEEEEEEEE, 0xCCCCCCCC
+_LAYERS = 16  # more than there are
+_STEP_BYTES = 20  # of each algorithm of a leaf
+# The kinds of layers, and of them what holds rules: the compositions of groups of several nodes, or of one.
+_PPN, _RANKS, _COMMUNICATOR, _SIZE, _ALGORITHM = 5, 6, 9, 7, 8
+_PLACE = (1, 0, 1)
+_ANY, _LAST = -1, 2**31 - 1
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class TableLeaf:
+    """What runs: a composition, and its algorithms. ``content``: as in the file."""
+
+    steps: int
+    content: bytes
+
+
+@dataclass(frozen=True)
+class TableBranch:
+    """A layer of the tree at one key of the layer above."""
+
+    kind: int
+    inside: int
+    key: int
+    children: "tuple[TableBranch | TableLeaf, ...]"
+
+
+BySize = Steps[TableLeaf]
+Table = Steps[Steps[BySize]]  # by ranks per node, then by ranks
+
+
+def read_table(data: bytes) -> TableBranch:
+    """The tree in the content of a file. Raises InputError for what is none."""
+    try:
+        unpacked = zlib.decompressobj().decompress(data, MOST_BYTES)
+        tree = _read(unpacked, 0, _LAYERS, [len(unpacked) // _HEAD.size])
+        if not isinstance(tree, TableBranch):
+            raise ValueError("it has no branch")
+    except (zlib.error, error, ValueError) as fault:
+        raise InputError(f"this is no table of Intel MPI: {fault}", "Tune again") from None
+    return tree
+
+
+def _read(data: bytes, offset: int, layers: int, left: list[int]) -> TableBranch | TableLeaf:
+    """``layers``: how many may stand inside of one another from here; ``left``: how many nodes may still come."""
+    left[0] -= 1
+    _, kind, inside, key, room, count, mark = _HEAD.unpack_from(data, offset)
+    if not layers or left[0] < 0 or not 0 <= count <= room or mark not in (_BRANCH, _LEAF):
+        raise ValueError(f"byte {offset} begins no node")
+    begin = offset + _HEAD.size
+    if mark == _LEAF:
+        content = data[begin : begin + _STEP_BYTES * count]
+        if len(content) < _STEP_BYTES * count:
+            raise ValueError(f"byte {offset} begins a leaf that is cut short")
+        return TableLeaf(count, content)
+    children = Struct(f"<{count}q").unpack_from(data, begin)
+    if any(child < 0 for child in children):
+        raise ValueError(f"byte {offset} begins a node with a child before the file")
+    return TableBranch(kind, inside, key, tuple(_read(data, child, layers - 1, left) for child in children))
+
+
+def write_table(tree: TableBranch) -> bytes:
+    """The content of a file with ``tree``."""
+    data = bytearray()
+    _write(tree, -1, data)
+    return zlib.compress(bytes(data))
+
+
+def _write(node: TableBranch | TableLeaf, parent: int, data: bytearray) -> int:
+    offset = len(data)
+    if isinstance(node, TableLeaf):
+        data += _HEAD.pack(parent, _ALGORITHM, 0, 0, node.steps, node.steps, _LEAF) + node.content
+        return offset
+    count = len(node.children)
+    data += _HEAD.pack(parent, node.kind, node.inside, node.key, count, count, _BRANCH) + bytes(8 * count)
+    places = [_write(child, offset, data) for child in node.children]
+    Struct(f"<{count}q").pack_into(data, offset + _HEAD.size, *places)
+    return offset
+
+
+def collectives_in(tree: TableBranch) -> dict[int, TableBranch]:
+    """By their numbers, the collectives whose groups of ranks the library composes."""
+    for key in _PLACE:
+        tree = _child(tree, key)
+    return {child.key: child for child in tree.children if isinstance(child, TableBranch)}
+
+
+def _child(tree: TableBranch, key: int) -> TableBranch:
+    found = next((child for child in tree.children if isinstance(child, TableBranch) and child.key == key), None)
+    if found is None:
+        raise InputError("this table of Intel MPI has no compositions", "Tune another release of it")
+    return found
+
+
+def _with_collectives(tree: TableBranch, place: Sequence[int], new: Mapping[int, TableBranch]) -> TableBranch:
+    if not place:
+        return replace(tree, children=tuple(new.get(getattr(one, "key", _ANY), one) for one in tree.children))
+    inside = _with_collectives(_child(tree, place[0]), place[1:], new)
+    return replace(tree, children=tuple(inside if one == _child(tree, place[0]) else one for one in tree.children))
+
+
+def steps_of(collective: TableBranch) -> Table:
+    """By ranks per node, ranks and bytes, what runs. Raises InputError for a table that asks for more than these."""
+
+    def of(branch: TableBranch | TableLeaf, kinds: Sequence[int]) -> object:
+        if isinstance(branch, TableLeaf):
+            if kinds:
+                raise InputError("a table of Intel MPI has a layer less than known", "Tune another release of it")
+            return branch
+        if not kinds or not branch.children or branch.inside != kinds[0]:
+            raise InputError("a table of Intel MPI has layers that are not known", "Tune another release of it")
+        inside = [(getattr(one, "key", _ANY), of(one, kinds[1:])) for one in branch.children]
+        if kinds[0] in (_COMMUNICATOR, _ALGORITHM):
+            if len(inside) > 1:
+                raise InputError("a table of Intel MPI tells communicators apart", "Tune another release of it")
+            return inside[0][1]
+        *bounded, (_, last) = inside
+        return Steps.of([*bounded, (None, last)])
+
+    table: Table = of(collective, (_PPN, _RANKS, _COMMUNICATOR, _SIZE, _ALGORITHM))  # type: ignore[assignment]
+    return table
+
+
+def branch_of(key: int, table: Table) -> TableBranch:
+    """The inverse of ``steps_of``, for the collective with the number ``key``."""
+
+    def of(kind: int, inside: int, key: int, steps: Steps[_T], child_of: object) -> TableBranch:
+        last = _ANY if len(steps.pairs) == 1 else _LAST
+        children = tuple(child_of(last if bound is None else bound, one) for bound, one in steps.pairs)  # type: ignore[operator]
+        return TableBranch(kind, inside, key, children)
+
+    def leaf(key: int, value: TableLeaf) -> TableBranch:
+        return TableBranch(_SIZE, _ALGORITHM, key, (value,))
+
+    def sizes(key: int, value: BySize) -> TableBranch:
+        return TableBranch(_RANKS, _COMMUNICATOR, key, (of(_COMMUNICATOR, _SIZE, _ANY, value, leaf),))
+
+    def ranks(key: int, value: Steps[BySize]) -> TableBranch:
+        return of(_PPN, _RANKS, key, value, sizes)
+
+    return of(4, _PPN, key, table, ranks)
+
+
+@dataclass(frozen=True)
+class Presets:
+    """What the library of a job has: its own table ``tree``, and what its presets stand for.
+
+    ``numbers``: of the collectives, in the table; ``leaves``: of each collective, by the number of the preset.
+    """
+
+    tree: TableBranch
+    numbers: Mapping[str, int]
+    leaves: Mapping[str, Mapping[int, TableLeaf]]
+
+    @classmethod
+    def of(cls, own: bytes, named: bytes, bounds: Mapping[str, Mapping[int, int]]) -> "Presets":
+        """From two tables that the library wrote; ``bounds``: of each collective, the preset up to a size."""
+        tree, numbers, leaves = read_table(own), {}, {}
+        for number, collective in collectives_in(read_table(named)).items():
+            found = dict(_leaves(collective))
+            for name, presets in bounds.items():
+                if presets.keys() & found.keys() and name not in numbers:
+                    numbers[name] = number
+                    leaves[name] = {preset: found[bound] for bound, preset in presets.items() if bound in found}
+        return cls(tree, numbers, leaves)
+
+
+def asked(catalogue: Catalogue) -> tuple[dict[str, str], dict[str, dict[int, int]]]:
+    """Variables under which the library's table has every preset of ``catalogue``, each up to a size of its own."""
+    variables, bounds = {}, {}
+    for place, entry in enumerate(catalogue.entries.values(), start=1):
+        numbers = [one.number for one in entry.algorithms if one.candidate and one.number is not None]
+        bounds[entry.name] = {1000 * place + at: number for at, number in enumerate(numbers, start=1)}
+        ranges = ";".join(f"{number}:{bound}-{bound}" for bound, number in bounds[entry.name].items())
+        if ranges:
+            variables[f"{catalogue.prefix}{entry.name.upper()}"] = ranges
+    return variables, bounds
+
+
+def _leaves(branch: TableBranch) -> Iterator[tuple[int, TableLeaf]]:
+    for child in branch.children:
+        if isinstance(child, TableBranch):
+            yield from _leaves(child)
+        elif branch.kind == _SIZE:
+            yield branch.key, child
 
 
 class IntelMpiEmitter:
-    """I_MPI_ADJUST_X, with sizes alone.
-
-    2021.18 takes the first range whose upper bound is not below the size, whatever its lower bound is; the last range
-    reaches on beyond its own; a range of processes behind it (@) changes nothing; and no number means the library's own
-    decision (tests/mpi/test_intelmpi_real.py). So a collective is written where every size has an algorithm, or not
-    at all.
-    """
+    """``presets``: of the library that will read the file."""
 
     name = "intelmpi"
 
-    def __init__(self, catalogue: Catalogue) -> None:
-        self._catalogue = catalogue
+    def __init__(self, catalogue: Catalogue, presets: Presets) -> None:
+        self._catalogue, self._presets = catalogue, presets
 
-    def expressible(self, rule_set: RuleSet, shapes: Sequence[tuple[int, int]]) -> RuleSet:
-        """The rules for the whole job, the largest of ``shapes``, for which the variables are exported."""
-        ranks = max(nodes * ppn for nodes, ppn in shapes)
-        sizes = DecisionTable.of(merge_ppn(rule_set, shapes)).by_ppn.last.at(ranks)
-        here = DecisionTable(rule_set.collective, rule_set.basis, Steps.always(Steps.always(sizes))).rule_set()
-        if any(rule.choice == DEFAULT for rule in here.rules):
-            return RuleSet.always(rule_set.collective, rule_set.basis)
-        return here
+    def has(self, collective: str, choice: Choice) -> bool:
+        """Whether the library showed what ``choice`` stands for."""
+        number = self._catalogue.algorithm(collective, choice).number
+        return number in self._presets.leaves.get(collective, {})
 
     def emit(self, rule_sets: Sequence[RuleSet]) -> dict[str, bytes]:
-        lines = [f"# Written by colltune. Source it in the job script: . ./{FILE}"]
-        for rule_set in sorted(rule_sets, key=lambda rule_set: rule_set.collective):
-            if text := ";".join(self._ranges(rule_set)):
-                lines.append(f"export {_variable(rule_set.collective)}={shlex.quote(text)}")
-        return {FILE: ("\n".join(lines) + "\n").encode("ascii")}
+        new = {}
+        for rule_set in rule_sets:
+            if rule_set.departs:
+                number = self._presets.numbers.get(rule_set.collective, _ANY)
+                new[number] = branch_of(number, self._joined(rule_set))
+        return {FILE: write_table(_with_collectives(self._presets.tree, _PLACE, new))}
 
-    def environment(self, directory: Path) -> dict[str, str]:
-        """A file that a shell reads; the variables themselves are in it."""
-        return {"COLLTUNE_EXPORTS": str(directory / FILE)}
+    def _joined(self, rule_set: RuleSet) -> Table:
+        def leaf(choice: Choice, own: TableLeaf) -> TableLeaf:
+            return own if choice == DEFAULT else self._leaf(rule_set.collective, choice)
 
-    def _ranges(self, rule_set: RuleSet) -> Iterator[str]:
-        """Of each range of sizes: the number and the bounds. Raises InputError for rules that are not expressible."""
-        if not rule_set.departs:
-            return
-        of_each = list(by_ranks_of(rule_set, self.name).spans(LEAST_RANKS))
-        if len(of_each) > 1:
-            raise InputError("Intel MPI does not tell rank counts apart", "Reduce by `expressible` first")
-        for size, choice in of_each[0][1].spans():
-            if choice == DEFAULT:
-                raise InputError("Intel MPI has no way to say its own decision", "Reduce by `expressible` first")
-            if size.low <= LARGEST:
-                number = self._catalogue.algorithm(rule_set.collective, choice).number or 0
-                yield f"{number}:{size.low}-{LARGEST if size.high is None else min(size.high, LARGEST)}"
+        rules = DecisionTable.of(rule_set).by_ppn
+        return rules.combine(
+            self.own(rule_set.collective),
+            lambda ranks, its: ranks.combine(its, lambda sizes, own: sizes.combine(own, leaf)),
+        )
+
+    def _leaf(self, collective: str, choice: Choice) -> TableLeaf:
+        if not self.has(collective, choice):
+            raise InputError(f"this Intel MPI does not know {collective} {choice}", "Tune again: the MPI has changed")
+        return self._presets.leaves[collective][self._catalogue.algorithm(collective, choice).number or 0]
+
+    def own(self, collective: str) -> Table:
+        """What the library chooses by itself. Raises InputError where it does not say."""
+        number = self._presets.numbers.get(collective)
+        if number is None:
+            raise InputError(f"this Intel MPI does not say what it runs as {collective}", "Leave it out")
+        return steps_of(collectives_in(self._presets.tree)[number])
+
+    def choice_of(self, collective: str, leaf: TableLeaf) -> Choice | None:
+        """The choice that stands for ``leaf``; None where no preset does."""
+        known = self._presets.leaves.get(collective, {})
+        for choice in self._catalogue.choices(collective)[1:]:
+            if known.get(self._catalogue.algorithm(collective, choice).number or 0) == leaf:
+                return choice
+        return None
 
     def parse(self, files: Mapping[str, bytes], collective: str) -> RuleSet:
         basis = self._catalogue.collective(collective).basis
-        exports = map(_EXPORT.fullmatch, files.get(FILE, b"").decode("ascii", "replace").splitlines())
-        text = {export[1]: export[2] for export in exports if export is not None}.get(_variable(collective))
-        if text is None:
+        number = self._presets.numbers.get(collective)
+        if number is None:
             return RuleSet.always(collective, basis)
+        if FILE not in files:
+            raise InputError(f"there is no {FILE}", "Write the files again")
+
+        def choice(here: TableLeaf, own: TableLeaf) -> Choice:
+            found = DEFAULT if here == own else self.choice_of(collective, here)
+            if found is None:
+                raise InputError(f"{FILE}: {collective} runs what no preset stands for", "Write the files again")
+            return found
+
+        there = collectives_in(read_table(files[FILE]))
+        if number not in there:
+            raise InputError(f"{FILE}: it has no {collective}", "Write the files again")
+        by_ppn = steps_of(there[number]).combine(
+            self.own(collective), lambda one, own: one.combine(own, lambda a, b: a.combine(b, choice))
+        )
         try:
-            return RuleSet(collective, basis, tuple(self._rules(collective, basis, shlex.split(text)[0].split(";"))))
-        except (ValueError, LookupError) as error:
-            raise InputError(f"{FILE}: cannot read {text!r}: {error}", "Write it again") from None
+            return DecisionTable(collective, basis, by_ppn).rule_set()
+        except ValueError as fault:
+            raise InputError(f"{FILE}: {fault}", "Write the files again") from None
 
-    def _rules(self, collective: str, basis: SizeBasis, ranges: Sequence[str]) -> Iterator[Rule]:
-        """Raises ValueError and KeyError."""
-        numbers: dict[int, Choice] = {}
-        for choice in self._catalogue.choices(collective):
-            if choice != DEFAULT:
-                numbers.setdefault(self._catalogue.algorithm(collective, choice).number or 0, choice)
-        highest = -1
-        for position, text in enumerate(ranges, start=1):
-            match = _RANGE.fullmatch(text)
-            if match is None:
-                raise ValueError(text)
-            number, high = int(match[1]), int(match[2])
-            is_last = position == len(ranges) or basis is SizeBasis.NONE
-            if high > highest or is_last:
-                yield Rule(None, None, None if is_last else high, numbers[number])
-            if is_last:
-                return
-            highest = max(highest, high)
-
-
-def _variable(collective: str) -> str:
-    return f"I_MPI_ADJUST_{collective.upper()}"
+    def environment(self, directory: Path) -> dict[str, str]:
+        return {VARIABLE: str(directory / FILE)}

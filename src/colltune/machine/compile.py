@@ -96,6 +96,11 @@ def is_own(path: Path) -> bool:
     return stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid() and not about.st_mode & OTHERS_WRITE
 
 
+def around_wrapper(mpicc: str | Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """``environment`` for the compiler wrapper ``mpicc``: that of Intel MPI from PyPI has to be told where it lies."""
+    return {"I_MPI_ROOT": str(Path(mpicc).resolve().parent.parent), **environment}
+
+
 def build(mpicc: str | Path, name: str, cache: Path | None = None, *, shared: bool = False) -> Path:
     """The program (or, with ``shared``, the library) made from native/``name``; compiled if it is not yet there.
 
@@ -182,7 +187,7 @@ class _Source:
     ) -> "_Source":
         """All of ``language`` in the directories ``made``, which may include what is in ``included``."""
         try:
-            wrapper = run_launch([str(compiler), "-show"], os.environ, 60.0)
+            wrapper = run_launch([str(compiler), "-show"], around_wrapper(compiler, os.environ), 60.0)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise InputError(
                 f"the compiler wrapper {compiler} cannot be run: {error}",
@@ -240,7 +245,7 @@ def _compile(command: Sequence[str], name: str, target: Path) -> None:
     try:
         made = workplace / target.name
         whole = [*command, "-lm", "-ldl", "-o", str(made)]
-        run = run_launch(whole, os.environ)
+        run = run_launch(whole, around_wrapper(command[0], os.environ))
         if run.returncode != 0:
             complaint = next((line for line in run.stderr.splitlines() if "error" in line or "not found" in line), "")
             raise InputError(

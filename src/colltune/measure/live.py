@@ -2,11 +2,13 @@
 
 import math
 import random
+import shutil
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.disturbance import Load
@@ -38,6 +40,7 @@ class LivePlan:
     ``silence_s``: seconds without a word from the agent, beyond what the request may take, after which it counts as
     hung. ``on_event`` hears of launches and choices that ended one. ``watch`` judges what others disturbed. ``beside``:
     by nodes and ranks per node, how many communicators on the same nodes make each call at once; 1 where it says none.
+    ``place``: a directory with what the job reads, which is removed at its end.
     """
 
     command: Sequence[str]
@@ -50,6 +53,7 @@ class LivePlan:
     on_event: Callable[[str, Mapping[str, object]], None] = lambda _kind, _facts: None
     watch: Watch = field(default_factory=unjudged)
     beside: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    place: Path | None = None
 
 
 class LiveSource:
@@ -88,6 +92,8 @@ class LiveSource:
             self._agent.close()
             self.disturbed = self._plan.watch.is_disturbed_launch(self._agent.last_lines)
             self._agent = None
+        if self._plan.place is not None:
+            shutil.rmtree(self._plan.place, ignore_errors=True)
 
     def kill(self) -> None:
         """Ends the job without waiting for what it is doing."""

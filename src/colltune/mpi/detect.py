@@ -13,6 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from colltune.core.errors import InputError
+from colltune.machine.compile import around_wrapper
 from colltune.machine.files import LARGEST_BYTES, read_file
 from colltune.machine.parse import cpuinfo_blocks
 from colltune.machine.process import run_launch
@@ -194,7 +195,8 @@ def find_library(
     """
     try:
         mpicc = mpicc or _find_mpicc(mpiexec, environment)
-        command = shlex.split(run([str(mpicc), "-show"], environment).text.strip().split("\n")[0])
+        shown = run([str(mpicc), "-show"], around_wrapper(mpicc, environment)).text
+        command = shlex.split(shown.strip().split("\n")[0])
         found = _find_libmpi(mpicc, command or ["cc"], environment, run)
         its_own = library_in(read_file(found, LARGEST_BYTES, link=True))
     except (InputError, OSError, ValueError):
@@ -235,7 +237,7 @@ def _find_mpicc(mpiexec: Path, environment: Mapping[str, str]) -> Path:
 def _ask_wrapper(mpicc: Path, environment: Mapping[str, str], run: Runner) -> tuple[str, ...]:
     """The command that the wrapper calls. Raises InputError where it says none, or its compiler is not here."""
     try:
-        answer = run([str(mpicc), "-show"], environment)
+        answer = run([str(mpicc), "-show"], around_wrapper(mpicc, environment))
         command = tuple(shlex.split(answer.text.strip().split("\n")[0]))
     except (OSError, ValueError) as error:
         raise InputError(f"{mpicc} does not run: {error}", _INSTALL) from error

@@ -86,6 +86,7 @@ RECORDS = (
         b"Intel(R) MPI Library",
         launched=re.compile(r"Intel\(R\) MPI Library.*?Version (\d+(?:\.\d+)*)"),
         launchers=((0, Launcher.HYDRA),),
+        files={"I_MPI_TUNING_BIN": "intelmpi-tuning.dat"},
     ),
     LibraryRecord(Library.UNKNOWN, "an unknown MPI", b"MVAPICH"),
     LibraryRecord(

@@ -1,20 +1,16 @@
-"""Writes a tuning in the format of another release, or as thresholds, as far as its measurements support that."""
+"""Writes a tuning as thresholds, as far as its measurements support that."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from colltune.catalog import load
 from colltune.core.errors import InputError, on_os_error
 from colltune.core.medians import medians_of
-from colltune.core.rules import RuleSet
-from colltune.core.space import shapes
-from colltune.emit.intelmpi import IntelMpiEmitter
 from colltune.emit.thresholds import CVARS_FILE, MODELS, fit, format_fits
 from colltune.store.earlier import measurements
 from colltune.store.tuning import Tuning, load_tuning, write_files
 
-FORMATS = ("intelmpi", "cvars")
+FORMATS = ("cvars",)
 # The library whose measurements a format needs.
 _MEASURED_UNDER = {"cvars": "mpich"}
 
@@ -35,7 +31,7 @@ def export(directory: Path, target: str) -> Exported:
     if target not in FORMATS:
         raise InputError(f"--to {target} is no format", f"There are {', '.join(FORMATS)}")
     tuning = load_tuning(directory)
-    needed = _MEASURED_UNDER.get(target, target)
+    needed = _MEASURED_UNDER[target]
     measured = tuning.environment.mpi
     if measured != needed:
         raise InputError(
@@ -43,10 +39,7 @@ def export(directory: Path, target: str) -> Exported:
             f"times of {needed}: algorithms of one name are other code in another library, and so is its default",
             f"Tune {needed} itself; what was tuned reads its own files in {directory}",
         )
-    if target == "cvars":
-        return _thresholds(directory, tuning)
-    emitter = IntelMpiEmitter(load("intelmpi", tuning.environment.mpi_version))
-    return Exported(emitter.emit(_expressible(tuning, emitter)), ())
+    return _thresholds(directory, tuning)
 
 
 def export_to(directory: Path, target: str, out: Path | None = None) -> tuple[Path, Exported]:
@@ -56,11 +49,6 @@ def export_to(directory: Path, target: str, out: Path | None = None) -> tuple[Pa
     with on_os_error(f"cannot write to {place}", "Give another directory by --out"):
         write_files(place, exported.files)
     return place, exported
-
-
-def _expressible(tuning: Tuning, emitter: IntelMpiEmitter) -> list[RuleSet]:
-    looked_at = sorted({shape for job in tuning.tuned_in for shape in shapes(*job)})
-    return [emitter.expressible(rules, looked_at) for rules in (tuning.by_shape or tuning.rule_sets).values()]
 
 
 def _thresholds(directory: Path, tuning: Tuning) -> Exported:

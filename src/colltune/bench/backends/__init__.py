@@ -3,7 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from colltune.bench.backends import intelmpi
 from colltune.bench.backends.contract import Backend, Recalled
+from colltune.bench.backends.intelmpi import IntelMpiBackend
 from colltune.bench.backends.mpich import MpichBackend, require_steered
 from colltune.bench.backends.openmpi import OpenMpiBackend, find_obstacles
 from colltune.bench.backends.recorded import RecordedBackend
@@ -32,6 +34,11 @@ _TUNED: Mapping[str, _Tuned] = {
     ),
     Library.OPENMPI: _Tuned(
         lambda mpi: OpenMpiBackend(mpi.version), lambda tuned: OpenMpiBackend(tuned.mpi_version), find_obstacles
+    ),
+    Library.INTELMPI: _Tuned(
+        lambda mpi: IntelMpiBackend.of(mpi.version),
+        lambda tuned: IntelMpiBackend.of(tuned.mpi_version),
+        intelmpi.find_obstacles,
     ),
 }
 _WITHOUT_MPI: Mapping[str, Callable[[], Recalled]] = {

@@ -1,7 +1,8 @@
 """What the workbench asks of a library."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Protocol
+from pathlib import Path
+from typing import ClassVar, Protocol, Self
 
 from colltune.catalog import Catalogue
 from colltune.core.choice import Choice
@@ -31,6 +32,15 @@ class Recalled(Protocol):
 
 class Backend(Recalled, Protocol):
     """One MPI library at one version."""
+
+    @property
+    def steered(self) -> bool:
+        """Whether algorithms can be chosen while a job runs. Where not, they are measured by launches."""
+        ...
+
+    def in_job(self, said_under: Callable[[Mapping[str, str]], str], place: Path) -> "Backend":
+        """The same with what only launches of the job say (``takers``); files of these go into ``place``."""
+        ...
 
     @property
     def emitter(self) -> Emitter: ...
@@ -69,3 +79,13 @@ class Backend(Recalled, Protocol):
     def obstacles(self, environ: Mapping[str, str]) -> list[str]:
         """What in ``environ``, or in the library, keeps a file from deciding; a sentence each."""
         ...
+
+
+class Steered:
+    """A library that takes algorithms while it runs, and that tells all without a job."""
+
+    steered: ClassVar[bool] = True
+
+    def in_job(self, said_under: Callable[[Mapping[str, str]], str], place: Path) -> Self:  # noqa: ARG002
+        """Nothing more."""
+        return self

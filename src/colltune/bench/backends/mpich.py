@@ -7,6 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from colltune.bench.backends.contract import Steered
 from colltune.catalog import Catalogue, load
 from colltune.core.choice import Choice
 from colltune.core.errors import InputError
@@ -21,7 +22,7 @@ from colltune.emit.mpich.tree import Call
 from colltune.machine.files import LARGEST_BYTES, read_file
 
 
-class MpichBackend:
+class MpichBackend(Steered):
     """``defaults``: the library's own trees, or why they are not known."""
 
     def __init__(self, version: str, defaults: DefaultTrees | InputError) -> None:

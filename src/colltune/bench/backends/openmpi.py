@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
+from colltune.bench.backends.contract import Steered
 from colltune.bench.backends.openmpi_components import (
     VERBOSE,
     describe_takers,
@@ -31,7 +32,7 @@ _OF_HAN = "Open MPI's own decision (coll/han)"
 _OF_LIBNBC = "Open MPI's own decision (coll/libnbc)"
 
 
-class OpenMpiBackend:
+class OpenMpiBackend(Steered):
     def __init__(self, version: str) -> None:
         self.catalogue = cast(OpenMpiCatalogue, load("openmpi", version))
         self.emitter = OpenMpiEmitter(self.catalogue, wide=reads_version_2(version))
