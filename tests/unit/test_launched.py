@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from statistics import median
 
@@ -161,6 +161,26 @@ def test_a_choice_with_which_no_job_starts_is_told_from_the_others() -> None:
     assert statuses.pop(HALVING) == {Status.CRASHED}
     assert statuses == {choice: {Status.OK} for choice in (DEFAULT, TREE, RING)}
     assert sum(HALVING in some for some in found.values()) == 1
+
+
+def test_a_choice_under_which_the_agent_itself_ends_is_told_from_the_others() -> None:
+    """Its own calls run under the rules too: then it never says which call it is at."""
+    cluster = Cluster()
+
+    class Unable(Job):
+        def measure(self, points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
+            if any(rule.choice == TREE for rules in self.rules.values() for rule in rules.rules):
+                raise LaunchError("2 MPI jobs ended before they began to measure")
+            yield from super().measure(points, effort)
+
+    def unable(rules: Rules) -> Job:
+        cluster.began.append(rules)
+        return Unable(rules, len(cluster.began), cluster.effects, cluster.ends)
+
+    cluster.open = unable  # type: ignore[method-assign]
+    found = cluster.measure(every_point())
+    assert {some[TREE].status for some in found.values() if TREE in some} == {Status.CRASHED}
+    assert all({some[choice].status for choice in (DEFAULT, RING, HALVING)} == {Status.OK} for some in found.values())
 
 
 def test_where_not_even_the_default_starts_the_error_is_raised() -> None:

@@ -146,7 +146,7 @@ class LaunchedSource:
         column = self._column()
         rules = self._rules(column)
         said = {name: self._plan.said(one) for name, one in rules.items()}
-        held = {s: c for s, c in column.items() if c == DEFAULT or said[s.collective].evaluate(s) == c}
+        held = {scenario: c for scenario, c in column.items() if said[scenario.collective].evaluate(scenario) == c}
         if not held:
             scenario, choice = next(iter(column.items()))
             self._untimed(scenario, choice, Status.UNMEASURED, _UNSAID)
@@ -190,41 +190,39 @@ class LaunchedSource:
         }
 
     def _measure_in(self, column: Mapping[Scenario, Choice], rules: Mapping[str, RuleSet]) -> None:
+        """Raises TimeIsUpError, and LaunchError where no job runs the default."""
         wanted = [one for one in self._asked if column.get(one.point.scenario) in one.left]
         self._random.shuffle(wanted)
-        references = {one.point.scenario: self._reference(one.point.scenario, rules) for one in wanted}
         departing = {name: one for name, one in rules.items() if one.departs}
+        taken: dict[int, Sample] = {}
+        references: dict[Scenario, Sample] = {}
+        failure = source = None
         try:
-            source = self._source(departing)
-        except LaunchError as error:
-            self._blame_one_of(column, error)
-            return
-        source.until_s = self.until_s
-        taken: dict[tuple[int, Scenario], Sample] = {}
-        taken_s: dict[Scenario, float] = {}
-        ended = None
-        try:
+            source = self._source(departing) if wanted else None
             for one in wanted:
-                scenario = one.point.scenario
-                reference = references[scenario]
-                if reference is not None and reference not in taken_s:
-                    for sample in _default(source, Point(reference, (DEFAULT,)), one.effort):
-                        if sample.status is Status.OK:
-                            taken_s[reference] = sample.time_s
-                samples = _default(source, replace(one.point, choices=(DEFAULT,)), one.effort)
-                if not samples:
+                assert source is not None
+                beside = self._reference(one.point.scenario, rules)
+                if beside is not None and beside not in references:
+                    sample = _default(source, Point(beside, (DEFAULT,)), one.effort)
+                    references |= {} if sample is None else {beside: sample}
+                sample = _default(source, replace(one.point, choices=(DEFAULT,)), one.effort)
+                if sample is None:
                     break
-                taken[one.ticket, scenario] = samples[0]
-                if samples[0].status in _ENDING:
-                    ended = one
+                taken[one.ticket] = sample
+                if sample.status in _ENDING:
                     break
+        except LaunchError as error:
+            failure = error
         finally:
-            if departing or ended is not None:
+            ended = failure is not None or any(sample.status in _ENDING for sample in taken.values())
+            if source is not None and (departing or ended):
                 self._end(source)
-            else:
+            elif source is not None:
                 self._idle = source
-        self._take(column, wanted, taken, self._factors(taken_s))
-        if ended is None and len(taken) < len(wanted):
+        self._take(column, wanted, taken, self._factors(references.values()))
+        if failure is not None:
+            self._blame_one_of(column, failure)
+        elif not ended and len(taken) < len(wanted):
             raise TimeIsUpError
 
     def _reference(self, scenario: Scenario, rules: Mapping[str, RuleSet]) -> Scenario | None:
@@ -236,8 +234,9 @@ class LaunchedSource:
                 return beside
         return None
 
-    def _factors(self, taken_s: Mapping[Scenario, float]) -> dict[tuple[str, int, int], float]:
+    def _factors(self, references: Iterable[Sample]) -> dict[tuple[str, int, int], float]:
         """How many times as long calls take in this launch as in the first one, by collective and shape."""
+        taken_s = {sample.scenario: sample.time_s for sample in references if sample.status is Status.OK}
         logs: dict[tuple[str, int, int], list[float]] = {}
         for reference, time_s in taken_s.items():
             place = (reference.collective, reference.nodes, reference.ppn)
@@ -254,12 +253,12 @@ class LaunchedSource:
         self,
         column: Mapping[Scenario, Choice],
         wanted: Sequence[_Asked],
-        taken: Mapping[tuple[int, Scenario], Sample],
+        taken: Mapping[int, Sample],
         factors: Mapping[tuple[str, int, int], float],
     ) -> None:
         for one in wanted:
             scenario = one.point.scenario
-            sample = taken.get((one.ticket, scenario))
+            sample = taken.get(one.ticket)
             if sample is None:
                 continue
             factor = factors.get((scenario.collective, scenario.nodes, scenario.ppn), 1.0)
@@ -296,7 +295,7 @@ class LaunchedSource:
                 one.samples[choice] = sample
 
     def _blame_one_of(self, column: Mapping[Scenario, Choice], error: LaunchError) -> None:
-        """After a job that did not start: of several choices each is tried by itself, so that the guilty one is known.
+        """After a job that did not start, or ended at the agent's own calls: each choice is tried by itself.
 
         Raises the error where none but the default was asked for.
         """
@@ -344,8 +343,10 @@ class LaunchedSource:
         self.disturbed = self.disturbed or source.disturbed
 
 
-def _default(source: Launch, point: Point, effort: Effort) -> list[Sample]:
-    return [sample for _, samples in source.measure([point], effort) for sample in samples]
+def _default(source: Launch, point: Point, effort: Effort) -> Sample | None:
+    """The default of ``point``; None once the source's time is over."""
+    found = [sample for _, samples in source.measure([point], effort) for sample in samples]
+    return found[0] if found else None
 
 
 def _over(sample: Sample, factor: float) -> Sample:
