@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from jobs import colltune
 
+from colltune.bench.backends.intelmpi import find_obstacles
 from colltune.catalog import load
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.decision_table import DecisionTable
@@ -134,6 +135,19 @@ def test_the_library_read_the_table(run: Run, emitter: IntelMpiEmitter, tmp_path
     said = run(2, ["allreduce", "8"], I_MPI_DEBUG="4", **emitter.environment(tmp_path), **{DUMP: str(again)}).stdout
     assert f'Load tuning file: "{tmp_path / FILE}"' in said
     assert read_table(again.read_bytes()) == read_table(data)
+
+
+def test_a_variable_goes_before_the_table(run: Run, emitter: IntelMpiEmitter, tmp_path: Path) -> None:
+    """So that `run` names it as an obstacle."""
+    rules = RuleSet.always("allreduce", SizeBasis.MESSAGE, Choice("rabenseifner"))
+    (tmp_path / FILE).write_bytes(emitter.emit([rules])[FILE])
+    table = emitter.environment(tmp_path)
+    ring = counted(run, 4, "allreduce", [1024], I_MPI_ADJUST_ALLREDUCE="8")
+    assert counted(run, 4, "allreduce", [1024], **table) != ring
+    assert counted(run, 4, "allreduce", [1024], I_MPI_ADJUST_ALLREDUCE="8", **table) == ring
+    assert [text.split()[0] for text in find_obstacles({"I_MPI_ADJUST_ALLREDUCE": "8", **table})] == [
+        "I_MPI_ADJUST_ALLREDUCE"
+    ]
 
 
 def test_variables_cannot_leave_a_size_to_the_library(run: Run) -> None:

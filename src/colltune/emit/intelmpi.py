@@ -190,7 +190,8 @@ class Presets:
         for number, collective in collectives_in(read_table(named)).items():
             found = dict(_leaves(collective))
             for name, presets in bounds.items():
-                if presets.keys() & found.keys() and name not in numbers:
+                # A bound of the library's own table may be one of these too, but not most of them.
+                if len(presets.keys() & found.keys()) > len(presets) // 2:
                     numbers[name] = number
                     leaves[name] = {preset: found[bound] for bound, preset in presets.items() if bound in found}
         return cls(tree, numbers, leaves)

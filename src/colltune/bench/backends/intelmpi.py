@@ -12,7 +12,7 @@ from colltune.core.decision_table import DecisionTable
 from colltune.core.errors import InputError, on_os_error
 from colltune.core.rules import RuleSet
 from colltune.core.scenario import Scenario
-from colltune.emit.intelmpi import DUMP, VARIABLE, IntelMpiEmitter, Presets, asked
+from colltune.emit.intelmpi import DUMP, IntelMpiEmitter, Presets, asked
 from colltune.machine.files import read_file
 
 _OWN = "Intel MPI's own decision"
@@ -62,9 +62,9 @@ class IntelMpiBackend:
         return {}
 
     def twin(self, scenario: Scenario, thread_level: str) -> Choice | None:  # noqa: ARG002
-        emitter, entry = self.emitter, self.catalogue.collective(scenario.collective)
         if self.presets is None or scenario.collective not in self.presets.numbers:
             return None
+        emitter, entry = self.emitter, self.catalogue.collective(scenario.collective)
         by_ranks = emitter.own(scenario.collective).at(scenario.ppn)
         return emitter.choice_of(scenario.collective, by_ranks.at(scenario.ranks).at(scenario.basis_bytes(entry.basis)))
 
@@ -77,7 +77,7 @@ class IntelMpiBackend:
         return f"preset {self.catalogue.algorithm(scenario.collective, choice).number}: {choice}"
 
     def describe_default(self, scenario: Scenario, thread_level: str) -> str:
-        same = None if self.presets is None else self.twin(scenario, thread_level)
+        same = self.twin(scenario, thread_level)
         return _OWN if same is None else f"{_OWN}, {same}"
 
     def takers(self, said_under: Callable[[Mapping[str, str]], str]) -> tuple[list[str], list[str]]:
@@ -90,5 +90,5 @@ class IntelMpiBackend:
 
 def find_obstacles(environ: Mapping[str, str], command: Sequence[str] = ()) -> list[str]:  # noqa: ARG001
     """What in ``environ`` the library puts in the place of what a table says; a sentence each."""
-    given = sorted(name for name in environ if name.startswith((_ADJUST, _TUNING)) and name != VARIABLE)
+    given = sorted(name for name in environ if name.startswith(_ADJUST) or name == f"{_TUNING}_MODE")
     return [f"{name} is set, which Intel MPI puts in the place of what its table says: unset it" for name in given]
