@@ -1,6 +1,5 @@
 """Every learner, journal, packer and source of samples keeps the laws of its contract."""
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -25,11 +24,9 @@ from colltune_study.simulated.drawn import Noise, SimulatedSource
 from colltune_study.testing import HALVING, RING, TREE, LearnerContract, small_space, true_time_s
 from greedy_batches import GreedyBatchPacker
 from journal_laws import JournalContract
+from launched_cluster import Cluster
 from packer_laws import PackerContract
 from source_laws import SourceContract
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
-from test_launched import Cluster
 
 
 class TestDecisionLearner(LearnerContract):

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from statistics import median
 
@@ -11,67 +11,13 @@ import pytest
 from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import LaunchError
 from colltune.core.rules import RuleSet
-from colltune.core.sample import Environment, Sample, Status
-from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.sample import Sample, Status
+from colltune.core.scenario import SizeBasis
 from colltune.core.space import Point
-from colltune.measure.answers import Answered, AnsweringSource
 from colltune.measure.contract import Effort
-from colltune.measure.launch_effects import AS_MEASURED, LaunchEffects
-from colltune.measure.launched import LaunchedPlan, LaunchedSource
+from colltune_study.recorded.launch_effects import AS_MEASURED, LaunchEffects
 from colltune_study.testing import HALVING, RING, TREE, small_space, true_time_s
-
-ENVIRONMENT = Environment("intelmpi", "2021.17", "0" * 64, "simulated", 3, 4, "single")
-EFFORT = Effort(box_s=0.0005)
-EVERY = (DEFAULT, TREE, RING, HALVING)
-Rules = Mapping[str, RuleSet]
-
-
-class Job(AnsweringSource):
-    """A launch under ``rules``; ``ends``: whether a call with a choice ends it."""
-
-    def __init__(self, rules: Rules, number: int, effects: LaunchEffects, ends: Callable[[Scenario, Choice], bool]):
-        super().__init__(ENVIRONMENT, number)
-        self.rules, self.effects, self.ends = rules, effects, ends
-
-    def _answer(self, scenario: Scenario, choice: Choice, repetitions: int, effort: Effort) -> Answered:
-        del repetitions, effort
-        assert choice == DEFAULT, "an algorithm cannot be chosen while the job runs"
-        if scenario.collective in self.rules:
-            choice = self.rules[scenario.collective].evaluate(scenario)
-        if self.ends(scenario, choice):
-            return Answered(Status.CRASHED, (), 1e-3, "signal 11")
-        factor = self.effects.of_launch(scenario, choice, (1, self._launch))
-        return Answered(Status.OK, (true_time_s(scenario, choice) * factor,) * 3, 1e-3)
-
-
-class Cluster:
-    def __init__(
-        self,
-        effects: LaunchEffects = AS_MEASURED,
-        ends: Callable[[Scenario, Choice], bool] = lambda _scenario, _choice: False,
-        said: Callable[[RuleSet], RuleSet] = lambda rules: rules,
-        basis: SizeBasis = SizeBasis.MESSAGE,
-    ) -> None:
-        self.effects, self.ends, self.said, self.basis = effects, ends, said, basis
-        self.began: list[Rules] = []
-
-    def open(self, rules: Rules) -> Job:
-        self.began.append(rules)
-        return Job(rules, len(self.began), self.effects, self.ends)
-
-    def source(self) -> LaunchedSource:
-        return LaunchedSource(LaunchedPlan(self.open, self.said, lambda _name: self.basis), ENVIRONMENT, seed=1)
-
-    def measure(self, points: list[Point]) -> dict[Scenario, dict[Choice, Sample]]:
-        source = self.source()
-        found: dict[Scenario, dict[Choice, Sample]] = {point.scenario: {} for point in points}
-        for point, samples in source.measure(points, EFFORT):
-            found[point.scenario].update({sample.choice: sample for sample in samples})
-        source.close()
-        return found
-
-    def choices_begun(self) -> list[set[Choice]]:
-        return [{rule.choice for rules in some.values() for rule in rules.rules} for some in self.began]
+from launched_cluster import EFFORT, EVERY, Cluster, Job, Rules
 
 
 def every_point(choices: tuple[Choice, ...] = EVERY) -> list[Point]:
