@@ -124,8 +124,6 @@ def _read_profile(path: Path) -> None:
 
 PRINTED = RECORDED / "benchmarks"
 file_reader("profile", "profile.profile_files", of_json, _profile, _read_profile)
-file_reader("other_profile", "profile.other_profilers", of_lines, files(PRINTED / "ipm.xml", PRINTED / "mpip.txt"),
-            _read_profile)  # fmt: skip
 file_reader("benchmark_output", "machine.benchmark_output machine.file_formats session.compare", of_lines,
             files(PRINTED / "osu.txt", PRINTED / "imb_agent_on.txt", PRINTED / "reprompi.txt"),
             lambda path: _compare_outputs((str(path),) * 2, (2, 2), (), (1, 1 << 20), lambda _note: None))  # fmt: skip

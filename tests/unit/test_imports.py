@@ -11,8 +11,6 @@ from colltune.core.interval import SpeedVerdict
 from colltune.core.scenario import Scenario
 from colltune.machine.benchmark_output import parse_output
 from colltune.machine.file_formats import Format, recognise
-from colltune.profile.application_profile import Communicator, stakes
-from colltune.profile.profile_files import load_profile
 from colltune.session.compare import Verification
 from colltune_study.recorded.dataset import load_grids, read_table
 
@@ -110,47 +108,5 @@ def test_a_recorded_table_is_the_same_as_output_with_algorithms(tmp_path: Path) 
 
 
 def test_other_files_are_no_output() -> None:
-    for path in (RECORDED / "pico_lumi_allreduce.csv.gz", OUTPUT / "ipm.xml", Path(__file__)):
+    for path in (RECORDED / "pico_lumi_allreduce.csv.gz", Path(__file__)):
         assert recognise(path.read_bytes()).format is not Format.BENCHMARK
-
-
-def test_of_ipm_the_calls_that_all_ranks_made_equally_often_count() -> None:
-    profile = load_profile(OUTPUT / "ipm.xml")
-    assert (profile.ranks, profile.nodes, profile.shape, profile.elapsed_s) == (4, 2, (2, 2), pytest.approx(0.0433140))
-    calls = {(one.collective, one.size_least): one for one in profile.calls}
-    assert calls.keys() == {("allreduce", 8), ("bcast", 4096), ("barrier", 0)}
-    assert calls["allreduce", 8].calls == 100
-    assert calls["allreduce", 8].time_s == pytest.approx(10.1e-3)
-    assert profile.lost_calls == 10  # of 64 B, on two of the ranks
-    assert stakes(profile)[Scenario("bcast", 2, 2, 4096)] == pytest.approx(4.5e-3 / (4 * 0.0433140))
-
-
-def test_of_mpip_the_shares_of_calls_of_all_ranks_count() -> None:
-    profile = load_profile(OUTPUT / "mpip.txt")
-    assert [(one.collective, one.size_least, one.size_most) for one in profile.by_time()] == [
-        ("allreduce", 8, 15),
-        ("allreduce", 0, 7),
-        ("bcast", 8, 15),
-    ]
-    assert {one.communicator for one in profile.calls} == {Communicator(4, 2, 2)}
-    assert profile.by_time()[0].time_s == pytest.approx(0.00182 * 0.783)
-    assert set(stakes(profile)) >= {Scenario("allreduce", 2, 2, 8), Scenario("bcast", 2, 2, 15)}
-
-
-@pytest.mark.parametrize(
-    ("name", "cut", "what"),
-    [
-        ("ipm.xml", r"<hash.*?</hash>", "Run the program again with IPM_LOG=full"),
-        ("ipm.xml", r"<host .*?</host>", "does not name the hosts"),
-        ("ipm.xml", r"<task .*", "it has no ranks"),
-        ("mpip.txt", r"@--- Aggregate Collective Time.*", "Run the program again with MPIP=-y"),
-        ("mpip.txt", r"   \*  .*?\n", "does not say how long its ranks took"),
-        ("mpip.txt", r"(?<=\n)(Allreduce|Bcast) +0\.[^\n]*", "no collective of all ranks is in this profile"),
-    ],
-)
-def test_a_profile_that_says_too_little_is_one_line(name: str, cut: str, what: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_text(re.sub(cut, "", (OUTPUT / name).read_text(), flags=re.DOTALL))
-    with pytest.raises(InputError) as error:
-        load_profile(tmp_path / name)
-    assert what in str(error.value)
-    assert "\n" not in str(error.value)

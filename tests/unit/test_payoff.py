@@ -49,7 +49,7 @@ def test_ranks_per_node_and_thread_level_are_those_of_the_profile() -> None:
 def test_the_nearest_mpi_is_not_tuned_for_the_profile_of_another() -> None:
     path = Path("/opt/mpiexec")
     here = Installation(Library.MPICH, "5.0.2", Launcher.HYDRA, path, path, path, "0")
-    for name in ("", "mpich 4.2.0", "IPM 2.0.6"):
+    for name in ("", "mpich 4.2.0"):
         require_profiled_mpi(replace(profile(), mpi=name), here)
     with pytest.raises(InputError, match=r"with openmpi 4\.1\.4, and the nearest MPI is mpich 5\.0\.2 \(/opt"):
         require_profiled_mpi(replace(profile(), mpi="openmpi 4.1.4"), here)

@@ -87,9 +87,9 @@ def _table(profile: Profile, rows: Sequence[Calls]) -> TextTable:
             _name(one),
             str(one.communicator),
             _size(one),
-            f"{max(1, round(one.calls)):.6g}" if one.rank_calls else "-",
-            f"{one.own_bytes / max(profile.reporting, 1):,.0f}" if one.rank_calls else "-",
-            format_duration(one.time_s / one.rank_calls) if one.rank_calls else "-",
+            f"{max(1, round(one.calls)):.6g}",
+            f"{one.own_bytes / max(profile.reporting, 1):,.0f}",
+            format_duration(one.time_s / max(one.rank_calls, 1)),
             f"{one.time_s / max(profile.core_s, 1e-12):.1%}",
             "█" * round(_BAR * one.time_s / longest),
         )

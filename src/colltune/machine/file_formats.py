@@ -26,26 +26,19 @@ class Format(StrEnum):
     PRELOADED_RULES = "rules of colltune's preloaded library"
     PROFILE = "a profile of colltune"
     PART = "the part of a rank of colltune's profile"
-    IPM = "XML of IPM"
-    MPIP = "a report of mpiP"
     BENCHMARK = "output of OSU, IMB-MPI1 or ReproMPI"
     TABLE = "a table"
     HOSTS = "a list of hosts"
 
 
 SELECTION = (Format.MPICH_TREES, Format.TUNED_RULES, Format.HAN_RULES)
-PROFILES = (Format.PROFILE, Format.PART, Format.IPM, Format.MPIP)
+PROFILES = (Format.PROFILE, Format.PART)
 # What begins a table of a benchmark, or says the shape of those that follow.
 BENCHMARK_HEAD = re.compile(
     r"^(?:# OSU (?P<OSU>.*)|#[ \t]*Benchmarking[ \t]+(?P<IMB>\S+).*|(?P<ReproMPI>test[ \t].*\bcount[ \t].*)"
     r"|#[ \t]*nodes=(?P<nodes>\d{1,7})[ \t]+ppn=(?P<ppn>\d{1,7})(?:[ \t]+algorithm=(?P<algorithm>\S+))?)[ \t]*$",
     re.MULTILINE,
 )
-# What begins the profile of a run, in text without labels.
-PROFILE_BEGINS = {
-    Format.IPM: re.compile(r"<ipm_job_profile\b"),
-    Format.MPIP: re.compile(r"^@ mpiP\b", re.MULTILINE),
-}
 # The last is of Open MPI 6 and later.
 HAN_COMPONENTS = ("self", "basic", "libnbc", "tuned", "sm", "adapt", "han", "xhc")
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\^_]")
@@ -66,12 +59,7 @@ _BINARY = 512  # of the first bytes of a text none is 0
 _REPRO = r"^#@\w+="
 # Of text that no reader takes: what it is, and what to do.
 _OTHERS = {
-    r"^#+\s*IPM\s?v\d|^#+IPM": (
-        "the banner that IPM prints, not its XML",
-        "Run the program again with IPM_LOG=full; IPM then writes USER.TIME.ipm.xml to the working directory, or to"
-        " IPM_LOGDIR: give that file",
-    ),
-    r"^mpiP: ": ("what mpiP prints during a run, not its report", "Give the file .mpiP that it names"),
+    r"^#+\s*IPM|<ipm_job_profile\b|^@? ?mpiP\b": ("of IPM or mpiP", "Make a profile by `colltune profile`"),
     r"^# (?:nccl-tests|nThread +\d+ +nGpus)": ("output of nccl-tests, of GPU buffers", "colltune tunes host memory"),
 }
 _GPU = (
@@ -79,7 +67,7 @@ _GPU = (
     "colltune tunes calls on host memory: give output of a run without -d, or without D D",
 )
 _SHAPES = {
-    r"<": "XML or HTML, and not IPM's", r"rank\s+\d+\s*=": "a rankfile of Open MPI",
+    r"<": "XML or HTML", r"rank\s+\d+\s*=": "a rankfile of Open MPI",
     r"[\w.]+\s*=": "settings, NAME = VALUE in each line",
     r"colltune-(?:count|measure) ": "what a run with --measure left",
 }  # fmt: skip
@@ -209,8 +197,6 @@ def _of_text(text: str) -> tuple[Format | None, str, str]:
 
 def _of_log(text: str) -> tuple[Format | None, str, str] | None:
     """Of what a job printed, also where other output stands around it."""
-    if tool := next((tool for tool, begin in PROFILE_BEGINS.items() if begin.search(text)), None):
-        return tool, "", ""
     heads = [head for head in BENCHMARK_HEAD.finditer(text) if not head["nodes"]]
     titles = [head["OSU"] for head in heads if head["OSU"]]
     if titles and len(titles) == len(heads) and all(re.match(r"MPI-[A-Z]{3}", title) for title in titles):

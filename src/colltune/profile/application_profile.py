@@ -187,7 +187,7 @@ def stakes(profile: Profile) -> dict[Scenario, float]:
         for scenario in scenarios:
             share = one.time_s / profile.core_s / len(scenarios)
             found[scenario] = found.get(scenario, 0.0) + share
-            calls[scenario] = calls.get(scenario, 0.0) + (one.calls or _FEW_CALLS)
+            calls[scenario] = calls.get(scenario, 0.0) + one.calls
     often = (one for one in found if calls[one] >= _FEW_CALLS or one.size_bytes >= _SHORT_BYTES)
     return {scenario: found[scenario] for scenario in often}
 

@@ -7,10 +7,9 @@ from pathlib import Path
 import msgspec
 
 from colltune.core.errors import InputError, on_os_error
-from colltune.machine.file_formats import PROFILES, Format, log_text, require_format
+from colltune.machine.file_formats import PROFILES, Format, require_format
 from colltune.machine.files import parse_json, read_file, read_record, unpacked, write_atomically
 from colltune.profile.application_profile import Profile
-from colltune.profile.other_profilers import parse_other_profile
 from colltune.profile.parts import part_files, read_parts
 
 SCHEMA = 1
@@ -33,7 +32,7 @@ def save_profile(path: Path, profile: Profile) -> None:
 
 
 def load_profile(path: Path) -> Profile:
-    """Also of IPM and mpiP. Raises InputError for what is no profile. Of a job that was cut off, its parts are read."""
+    """Raises InputError for what is no profile. Of a job that was cut off, its parts are read."""
     if not path.exists() and (parts := part_files(path)):
         return read_parts(parts)
     try:
@@ -42,8 +41,6 @@ def load_profile(path: Path) -> Profile:
         kind, packed = require_format(path, data, PROFILES, "profile", make)
         if kind is Format.PART:
             return read_parts([path])
-        if kind is not Format.PROFILE:
-            return parse_other_profile(log_text(data), kind)
         data = unpacked(data) if packed else data
         parse_json(data)  # which refuses numbers without end
         head = read_record(data, _Head)
