@@ -33,10 +33,8 @@ from colltune.alltoallv.lookup_table import FIRST_CALL, TABLE, load_table, save_
 from colltune.alltoallv.matrices import Matrix
 from colltune.alltoallv.samples import AlltoallvSource, Blocks
 from colltune.alltoallv.setting import LIBRARY, Setting, Shape
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.proven import lower_bound, upper_bound
-from colltune.core.sample import Environment
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Environment, Scenario
 from colltune.core.space import Point
 from colltune.machine.compile import build_parts, cache_directory
 from colltune.measure.contract import Effort

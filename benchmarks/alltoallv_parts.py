@@ -22,9 +22,7 @@ from colltune.alltoallv.lookup_table import load_table as load_rules
 from colltune.alltoallv.samples import Blocks, direct_above_bytes
 from colltune.alltoallv.setting import LIBRARY, Setting, Shape, setting_of
 from colltune.alltoallv.tune_table import AlltoallvOptions, tune_alltoallv
-from colltune.core.choice import Choice
-from colltune.core.sample import Environment, Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Environment, Sample, Scenario, Status
 from colltune.core.space import Point, weight_of
 from colltune.measure.contract import Effort
 from make_alltoallv_table import PARTS, SHAPES_TABLE, SIZES, TABLE, append, load_table

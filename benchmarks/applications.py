@@ -28,10 +28,10 @@ from statistics import median
 from time import monotonic
 
 from colltune.catalog import load
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.medians import medians_of
 from colltune.core.proven import Verdict
 from colltune.core.rules import RuleSet
+from colltune.core.sample import DEFAULT, Choice
 from colltune.core.space import Space
 from colltune.distill.minimal_rules import distill_proven
 from colltune.emit.contract import variables_for

@@ -33,10 +33,9 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.proven import Verdict
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Scenario
 from colltune.learn.stakes import Stakes
 from colltune.profile.application_profile import Profile, stakes
 from colltune.profile.extrapolate import extrapolate

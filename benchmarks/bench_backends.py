@@ -27,10 +27,9 @@ from pathlib import Path
 from statistics import geometric_mean, median
 
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.interval import SpeedVerdict
 from colltune.core.rules import RuleSet
-from colltune.core.scenario import SizeBasis
+from colltune.core.sample import DEFAULT, Choice, SizeBasis
 from colltune.emit.live_rules import LIVE_FILE, LiveEmitter
 from colltune.judge.verdict import fewest_launches
 from colltune.machine.compile import build_library

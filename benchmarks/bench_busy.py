@@ -38,11 +38,10 @@ from pathlib import Path
 from typing import Any
 
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
-from colltune.core.choice import DEFAULT
 from colltune.core.disturbance import ACCEPT, VARIABLE
 from colltune.core.interval import Interval, SpeedVerdict
 from colltune.core.proven import Verdict
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Scenario
 from colltune.judge.verdict import ratio_interval, verdict_of
 from colltune.session.compare import verify
 from colltune.store.tuning import Tuning, load_tuning

@@ -28,7 +28,7 @@ from statistics import median
 
 from colltune.bench.workbench import MachineOptions
 from colltune.core.interval import SpeedVerdict
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Scenario
 from colltune.judge.wording import text
 from colltune.session.compare import Verification, compare
 

@@ -30,10 +30,8 @@ from statistics import median
 
 import numpy as np
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.proven import Verdict
-from colltune.core.sample import Environment, Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, Status
 from colltune.core.space import Point, weights_by_ranks, weights_in_job
 from colltune.measure.contract import Effort
 from colltune.prove.audit.audit import Audit

@@ -34,11 +34,9 @@ from statistics import fmean
 import numpy as np
 from scipy.stats import beta
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.judged_together import judged_regions
 from colltune.core.proven import THRESHOLD, Verdict
-from colltune.core.sample import Environment, Sample
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
 from colltune.prove.audit.audit import EFFORT, Audit

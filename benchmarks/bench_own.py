@@ -28,9 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
 
-from colltune.core.choice import DEFAULT, Choice
-from colltune.core.sample import Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Scenario, Status
 from colltune.store.journal import read_journal
 from on_cluster import ROOT, NamespaceCluster, namespace_cluster, on_first_node, require_namespaces
 

@@ -36,8 +36,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from colltune.core.choice import Choice
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Scenario
 from colltune.predict.cost import TERMS, kind_of
 from colltune.predict.deviation import LOSS, probability_of_loss
 from colltune.predict.guesses import MOST_PROBABLE, safest

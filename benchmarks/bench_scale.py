@@ -17,9 +17,8 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
-from colltune.core.choice import DEFAULT
 from colltune.core.hostlist import expand_hostlist
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Scenario
 from colltune.core.space import Point
 from colltune.core.topology import Top
 from colltune.schedule.contract import Task

@@ -28,12 +28,10 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.garbage import without_collections
 from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import RuleSet
-from colltune.core.sample import Environment, Sample, Status
-from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, SizeBasis, Status
 from colltune.core.space import shapes
 from colltune.core.summary import Summary
 from colltune.session.site.state import status

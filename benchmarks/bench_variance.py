@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_own import KEPT, Rounds, launches_of
-from colltune.core.choice import DEFAULT
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Scenario
 
 Floats = NDArray[np.float64]
 PARTS = ("launch_together", "launch_own", "round_together", "round_own")

@@ -22,9 +22,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator
 
 from colltune.bench.recorded_cluster import RecordedBench
-from colltune.core.choice import DEFAULT
 from colltune.core.rules import RuleSet
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Scenario
 from colltune.core.units import format_size
 from colltune.measure.replay import TimeDrift
 from colltune.session.recorded_campaign import DRIFT_SD, LAUNCH_S, LAUNCH_SD, deliver_into

@@ -28,9 +28,8 @@ from dataclasses import astuple
 from pathlib import Path
 
 from colltune.bench.workbench import MachineOptions, Workbench, open_tuned_workbench
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.interval import SpeedVerdict
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Scenario
 from colltune.judge.verdict import Comparison, compare, compare_all, mean_speedup
 from colltune.machine.benchmark_output import parse_output
 from colltune.machine.process import run_launch

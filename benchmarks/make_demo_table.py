@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from colltune.core.choice import format_choice
+from colltune.core.sample import format_choice
 from colltune.store.grid import Grid
 from colltune.store.packed_grids import PARTS
 from colltune_study.recorded.dataset import load_grids

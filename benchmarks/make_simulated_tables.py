@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Scenario
 from colltune.core.space import Space
 from colltune.measure.contract import Effort
 from colltune_study.simulated.simulated_cluster import open_simulation

@@ -14,7 +14,7 @@ import os
 from pathlib import Path
 
 from colltune.bench.workbench import MachineOptions, open_workbench
-from colltune.core.scenario import REDUCTIONS, Scenario
+from colltune.core.sample import REDUCTIONS, Scenario
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
 from colltune.store.journal import Journal

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from colltune.core.errors import InputError
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Scenario
 from colltune.profile.application_profile import Calls, Profile
 from colltune.profile.extrapolate import extrapolate
 

@@ -6,11 +6,9 @@ from itertools import islice
 import pytest
 
 from colltune.bench.contract import Bench
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.sample import Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Scenario, Status
 from colltune.core.space import Point, Space
 from colltune.measure.contract import Effort
 

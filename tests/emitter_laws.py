@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from colltune.catalog import Catalogue
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.scenario import PER_BLOCK, Scenario, SizeBasis
+from colltune.core.sample import DEFAULT, PER_BLOCK, Choice, Scenario, SizeBasis
 from colltune.emit.contract import Emitter
 
 # Of these the first are for every change.

@@ -8,10 +8,8 @@ from typing import Protocol, Self
 
 import pytest
 
-from colltune.core.choice import Choice
 from colltune.core.errors import EnvironmentMismatchError, InputError
-from colltune.core.sample import Environment, Overlap, Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Environment, Overlap, Sample, Scenario, Status
 
 ENVIRONMENT = Environment("mpich", "5.0.2", "0f" * 32, "Example CPU, 8 cores", 4, 8, "single")
 

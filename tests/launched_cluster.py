@@ -2,10 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import RuleSet
-from colltune.core.sample import Environment, Sample, Status
-from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, SizeBasis, Status
 from colltune.core.space import Point
 from colltune.measure.answers import Answered, AnsweringSource
 from colltune.measure.contract import Effort

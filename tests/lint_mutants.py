@@ -8,9 +8,8 @@ from typing import Any
 
 from colltune.bench.backends.openmpi import OpenMpiBackend
 from colltune.catalog import Catalogue, Kind, load
-from colltune.core.choice import Choice
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.scenario import SizeBasis
+from colltune.core.sample import Choice, SizeBasis
 from colltune.core.space import shapes
 from colltune.emit.lint.check import Check, Severity
 from colltune.emit.lint.selection_file import lint_files

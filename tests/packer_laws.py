@@ -7,8 +7,7 @@ from itertools import combinations
 
 import pytest
 
-from colltune.core.choice import DEFAULT
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Scenario
 from colltune.core.space import Point
 from colltune.core.topology import Top, Topology
 from colltune.schedule.contract import Packer, Placement, Task

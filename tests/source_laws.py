@@ -3,8 +3,7 @@
 import abc
 from collections.abc import Iterator
 
-from colltune.core.choice import DEFAULT
-from colltune.core.sample import Status
+from colltune.core.sample import DEFAULT, Status
 from colltune.core.space import Point
 from colltune.measure.contract import Effort, Source
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from colltune.core.model_answers import Model
-from colltune.core.sample import Sample
-from colltune.core.scenario import REDUCTIONS, Scenario
+from colltune.core.sample import REDUCTIONS, Sample, Scenario
 from colltune.core.space import Point, Space
 from colltune.learn.contract import Learner
 from colltune_study.research.contract import Strategy

@@ -10,8 +10,7 @@ import numpy as np
 
 from colltune.core.errors import InputError
 from colltune.core.extras import extra
-from colltune.core.sample import Sample
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Sample, Scenario
 from colltune.store.grid import Grid
 from colltune_study.research.compare import estimate
 from colltune_study.research.contract import Strategy

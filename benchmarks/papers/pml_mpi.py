@@ -16,7 +16,7 @@ import numpy as np
 
 from bench_predicted import MPI_ADVANCE, PICO, grids_of
 from colltune.core.errors import InputError
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Scenario
 from colltune.core.units import format_size
 from colltune.measure.replay import MeasuringCost
 from colltune.store.grid import Grid

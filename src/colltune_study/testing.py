@@ -10,9 +10,7 @@ from math import log2
 
 import numpy as np
 
-from colltune.core.choice import DEFAULT, Choice
-from colltune.core.sample import Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status
 from colltune.core.space import Point, Space
 from colltune.learn.contract import Learner
 

@@ -9,10 +9,9 @@ import pytest
 
 from colltune.catalog import load
 from colltune.catalog.openmpi_components import OpenMpiCatalogue
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.scenario import COLLECTIVES, NONBLOCKING, TUNABLE, SizeBasis, blocking_form
+from colltune.core.sample import COLLECTIVES, DEFAULT, NONBLOCKING, TUNABLE, Choice, SizeBasis, blocking_form
 from colltune.core.space import shapes
 from colltune.emit.intelmpi import FILE, IntelMpiEmitter, collectives_in, read_table, steps_of
 from colltune.emit.live_rules import LiveEmitter, live_basis

@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from colltune.core.choice import DEFAULT
-from colltune.core.sample import Environment, Status
+from colltune.core.sample import DEFAULT, Environment, Status
 from colltune.core.space import Point, Space
 from colltune.core.topology import Topology
 from colltune.learn.contract import Learner

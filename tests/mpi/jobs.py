@@ -7,9 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from colltune.core.choice import DEFAULT, Choice
-from colltune.core.sample import Environment, Sample
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario
 from colltune.core.space import Point
 from colltune.machine.compile import build
 from colltune.measure.contract import Effort

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jobs import QUIET, Jobs
 
-from colltune.core.choice import Choice
+from colltune.core.sample import Choice
 from colltune.mpi.installation import Installation
 from compiled import shared
 

@@ -8,7 +8,7 @@ import pytest
 from live_jobs import ON_EITHER, live
 from test_switchback import Measured, measured_in
 
-from colltune.core.choice import Choice
+from colltune.core.sample import Choice
 from colltune.mpi.installation import Installation, Library
 
 BYTES = 64

@@ -17,8 +17,7 @@ from jobs import QUIET
 
 from colltune.catalog import load
 from colltune.catalog.read import known_versions
-from colltune.core.choice import Choice
-from colltune.core.scenario import NONBLOCKING, REDUCTIONS, TUNABLE, Scenario
+from colltune.core.sample import NONBLOCKING, REDUCTIONS, TUNABLE, Choice, Scenario
 from colltune.core.space import Point, message_sizes
 from colltune.machine.compile import COMMON, TIMING_PARTS, source_directory
 from colltune.measure.contract import Effort

@@ -15,9 +15,7 @@ from colltune.alltoallv.matrices import load_recorded, write_matrices
 from colltune.alltoallv.samples import AlltoallvSource, Blocks
 from colltune.alltoallv.setting import Shape, candidates, choice_of
 from colltune.alltoallv.tune_table import first_call
-from colltune.core.choice import DEFAULT, Choice
-from colltune.core.sample import Environment, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Environment, Scenario, Status
 from colltune.core.space import Point
 from colltune.machine.compile import build_parts
 from colltune.measure.contract import Effort

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.sample import DEFAULT, Choice, Scenario, SizeBasis
 from colltune.core.stop import StopRequest
 from colltune.core.summary import Summary
 from colltune.deploy.live_selector import with_live

@@ -9,7 +9,7 @@ from slow_default import colltune
 from switchback_loop import broadcasts, delay, loop_on
 from test_switchback import Measured
 
-from colltune.core.choice import DEFAULT
+from colltune.core.sample import DEFAULT
 from colltune.deploy.explored import load_candidates, save_candidates
 from colltune.emit.live_rules import live_numbers
 from colltune.mpi.installation import Installation

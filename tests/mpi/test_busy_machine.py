@@ -14,10 +14,8 @@ import pytest
 
 from colltune.bench import workbench
 from colltune.bench.workbench import MachineOptions, open_workbench
-from colltune.core.choice import DEFAULT
 from colltune.core.disturbance import VARIABLE, Calmness, Disturbance
-from colltune.core.sample import Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Scenario, Status
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
 from colltune.measure.live import LiveSource

@@ -9,10 +9,8 @@ from jobs import QUIET
 import commands
 from colltune import doctor
 from colltune.catalog import load
-from colltune.core.choice import DEFAULT, Choice, format_choices
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.sample import Environment
-from colltune.core.scenario import NONBLOCKING, TUNABLE, SizeBasis
+from colltune.core.sample import DEFAULT, NONBLOCKING, TUNABLE, Choice, Environment, SizeBasis, format_choices
 from colltune.emit.contract import variables_for
 from colltune.emit.mpich.selection_file import MpichEmitter
 from colltune.mpi.installation import Installation

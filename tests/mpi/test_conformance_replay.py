@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.scenario import SizeBasis
+from colltune.core.sample import DEFAULT, Choice, SizeBasis
 from colltune.emit.mpich.defaults import cut_default_trees
 from colltune.machine.compile import build, source_directory
 from colltune.prove.replay.conformance import PROGRAM, ConformanceResult, replay_arguments, run_conformance

@@ -10,9 +10,8 @@ from jobs import legal_calls
 from one_call import OneCall, making, messages, ucx_counter
 
 from colltune.catalog import load
-from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.scenario import COLLECTIVES, SizeBasis
+from colltune.core.sample import COLLECTIVES, DEFAULT, Choice, SizeBasis, parse_choice
 from colltune.emit.contract import variables_for
 from colltune.emit.mpich.selection_file import GENERAL_FILE, MpichEmitter
 from colltune.emit.mpich.tree import Call, Tree, decide, format_tree, parse_tree

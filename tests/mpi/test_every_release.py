@@ -16,9 +16,9 @@ from jobs import OPENMPI
 from one_call import algorithms, making, messages, namer, ucx_counter
 
 from colltune.bench.backends import open_backend
-from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
+from colltune.core.sample import Choice
 from colltune.core.space import shapes
 from colltune.emit.contract import variables_for
 from colltune.mpi.detect import find_mpi

@@ -14,11 +14,9 @@ from jobs import colltune
 
 from colltune.bench.backends.intelmpi import find_obstacles
 from colltune.catalog import load
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.decision_table import DecisionTable
 from colltune.core.rules import RuleSet
-from colltune.core.sample import Status
-from colltune.core.scenario import SizeBasis
+from colltune.core.sample import DEFAULT, Choice, SizeBasis, Status
 from colltune.core.steps import Steps
 from colltune.emit.intelmpi import DUMP, FILE, IntelMpiEmitter, Presets, asked, read_table
 from colltune.store.journal import read_journal

@@ -10,7 +10,7 @@ import pytest
 from jobs import legal_calls
 
 from colltune.catalog import Catalogue, load
-from colltune.core.scenario import COLLECTIVES
+from colltune.core.sample import COLLECTIVES
 from colltune.emit.lint.check import format_check
 from colltune.emit.lint.fix import fix_file
 from colltune.emit.lint.selection_file import lint_files

@@ -8,9 +8,8 @@ from jobs import colltune
 from live_jobs import Live, live, sanitized
 from one_call import OneCall, making, messages, ucx_counter
 
-from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.scenario import NONBLOCKING, SizeBasis
+from colltune.core.sample import DEFAULT, NONBLOCKING, Choice, SizeBasis, parse_choice
 from colltune.deploy.live_selector import only_live
 from colltune.emit.live_rules import live_basis
 from colltune.mpi.installation import Installation, Library

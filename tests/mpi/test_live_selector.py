@@ -8,10 +8,9 @@ import pytest
 from live_jobs import Live, live, sanitized
 from one_call import NAMED, algorithms, making, messages, namer, ucx_counter
 
-from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.scenario import COLLECTIVES, Scenario, SizeBasis
+from colltune.core.sample import COLLECTIVES, DEFAULT, Choice, Scenario, SizeBasis, parse_choice
 from colltune.deploy.live_selector import FOLDER, in_force_via, with_live
 from colltune.emit.live_rules import LIVE_FILE, live_basis
 from colltune.mpi.installation import Installation, Library

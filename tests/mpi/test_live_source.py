@@ -9,10 +9,8 @@ from pathlib import Path
 import pytest
 from jobs import SHORT, Jobs, measure, point
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import LaunchError
-from colltune.core.sample import Sample, Status
-from colltune.core.scenario import COLLECTIVES, REDUCTIONS, Scenario
+from colltune.core.sample import COLLECTIVES, DEFAULT, REDUCTIONS, Choice, Sample, Scenario, Status
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
 from colltune.mpi.installation import Installation

@@ -10,9 +10,7 @@ import pytest
 from namespaces import NamespaceCluster, namespace_cluster, why_not
 
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
-from colltune.core.choice import DEFAULT, Choice
-from colltune.core.sample import Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Scenario, Status
 from colltune.core.space import Point, message_sizes
 from colltune.measure.contract import Effort
 from colltune.mpi.installation import Installation

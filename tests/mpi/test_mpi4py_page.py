@@ -9,9 +9,8 @@ import pytest
 from jobs import OPENMPI, QUIET
 
 from colltune.bench.workbench import MachineOptions, open_workbench
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.scenario import SizeBasis
+from colltune.core.sample import DEFAULT, Choice, SizeBasis
 from colltune.mpi.installation import Installation, Library
 from colltune.store.tuning import save_tuning
 from commands import run_to_end

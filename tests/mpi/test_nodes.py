@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from jobs import colltune
 
-from colltune.core.choice import DEFAULT
+from colltune.core.sample import DEFAULT
 from colltune.mpi.installation import Installation
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning

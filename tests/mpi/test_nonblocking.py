@@ -10,10 +10,8 @@ from jobs import QUIET, colltune
 from one_call import making, messages, ucx_counter
 
 from colltune.catalog import Need, load
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import RuleSet
-from colltune.core.sample import Status
-from colltune.core.scenario import NONBLOCKING
+from colltune.core.sample import DEFAULT, NONBLOCKING, Choice, Status
 from colltune.emit.contract import variables_for
 from colltune.emit.mpich.selection_file import GENERAL_FILE, MpichEmitter
 from colltune.emit.mpich.tree import parse_tree

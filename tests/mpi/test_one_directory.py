@@ -7,7 +7,7 @@ import pytest
 from slow_default import FAST, FILE, colltune, make_slow_mpi
 
 from colltune.core.proven import Verdict
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Scenario
 from colltune.mpi.installation import Installation
 from colltune.store.earlier import measurements
 from colltune.store.tuning import load_tuning

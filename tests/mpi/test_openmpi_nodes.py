@@ -12,10 +12,8 @@ from one_call import NAMED, OneCall, algorithms, making, namer
 
 from colltune.bench.backends.openmpi import OpenMpiBackend
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.sample import Status
-from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.sample import DEFAULT, Choice, Scenario, SizeBasis, Status
 from colltune.emit.live_rules import LIVE_FILE, LiveEmitter, live_basis
 from colltune.emit.openmpi.han import HAN_FILE
 from colltune.machine.compile import build_library

@@ -13,10 +13,8 @@ from one_call import NAMED, OneCall, algorithms, making, namer
 
 from colltune.bench.backends import open_backend
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
-from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.sample import Status
-from colltune.core.scenario import COLLECTIVES, Scenario, SizeBasis
+from colltune.core.sample import COLLECTIVES, DEFAULT, Choice, Scenario, SizeBasis, Status, parse_choice
 from colltune.core.space import Point, shapes
 from colltune.emit.lint.check import Severity
 from colltune.emit.live_rules import LIVE_FILE, LiveEmitter, live_basis

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 from jobs import QUIET, SHORT, Jobs
 
-from colltune.core.choice import DEFAULT, Choice
-from colltune.core.sample import Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
 from colltune.measure.live import LiveSource

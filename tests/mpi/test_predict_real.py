@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
-from colltune.core.choice import DEFAULT
 from colltune.core.errors import InputError
+from colltune.core.sample import DEFAULT
 from colltune.core.summary import Summary
 from colltune.mpi.installation import Installation
 from colltune.predict.guesses import MOST_PROBABLE, gain_texts

@@ -10,9 +10,8 @@ import pytest
 from jobs import OPENMPI, QUIET
 
 from colltune.bench.workbench import MachineOptions, open_workbench
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.scenario import SizeBasis
+from colltune.core.sample import DEFAULT, Choice, SizeBasis
 from colltune.deploy.live_selector import with_live
 from colltune.machine.compile import build_library
 from colltune.mpi.installation import Installation, Library

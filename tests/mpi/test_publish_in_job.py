@@ -9,7 +9,7 @@ import pytest
 from colltune.bench.workbench import MachineOptions, open_workbench
 from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import RuleSet
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Scenario
 from colltune.core.summary import Summary
 from colltune.mpi.installation import Installation
 from colltune.session.site.publish import lost_here

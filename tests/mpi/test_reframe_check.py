@@ -9,9 +9,7 @@ import pytest
 from jobs import QUIET
 from test_run_measure import loop_in
 
-from colltune.core.choice import DEFAULT
-from colltune.core.sample import Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Sample, Scenario, Status
 from colltune.mpi.installation import Installation
 from colltune.store.journal import Journal
 from colltune.store.tuning import JOURNAL, load_tuning, save_tuning

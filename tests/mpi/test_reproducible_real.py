@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from colltune.catalog import Catalogue, load
-from colltune.core.choice import Choice
-from colltune.core.scenario import REDUCTIONS, Scenario
+from colltune.core.sample import REDUCTIONS, Choice, Scenario
 from colltune.distill.reproducible import distill_reproducible
 from colltune.emit.contract import variables_for
 from colltune.emit.mpich.selection_file import MpichEmitter

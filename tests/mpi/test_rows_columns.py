@@ -8,8 +8,8 @@ import pytest
 from cluster_applications import Site
 from namespaces import namespace_cluster, why_not
 
-from colltune.core.choice import DEFAULT
 from colltune.core.rules import Rule, RuleSet
+from colltune.core.sample import DEFAULT
 from colltune.emit.live_rules import live_basis
 from colltune.mpi.installation import Installation
 from colltune.profile.application_profile import side_by_side

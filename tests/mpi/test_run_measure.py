@@ -18,8 +18,8 @@ from test_switchback import Measured
 
 from colltune import load
 from colltune import run as run_program
-from colltune.core.choice import DEFAULT
 from colltune.core.rules import RuleSet
+from colltune.core.sample import DEFAULT
 from colltune.deploy.live_selector import with_live
 from colltune.emit.live_rules import live_basis
 from colltune.mpi.application import application_of

@@ -16,11 +16,9 @@ from jobs import AS_ROOT, ON_EITHER
 import commands
 from colltune import api
 from colltune.bench.backends import open_backend
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.sample import Environment
-from colltune.core.scenario import SizeBasis
+from colltune.core.sample import DEFAULT, Choice, Environment, SizeBasis
 from colltune.deploy.applied import numbered_algorithms
 from colltune.emit.contract import variables_for
 from colltune.machine.command_lines import use_command

@@ -17,8 +17,7 @@ from one_call import compiled_for, ucx_counter
 
 from colltune.catalog import Catalogue, load
 from colltune.catalog.entries import Kind
-from colltune.core.choice import DEFAULT, Choice
-from colltune.core.scenario import COLLECTIVES, Scenario
+from colltune.core.sample import COLLECTIVES, DEFAULT, Choice, Scenario
 from colltune.machine.compile import build
 from colltune.measure.resolve import resolve_settings
 from colltune.mpi.installation import Installation

@@ -11,10 +11,8 @@ import pytest
 from jobs import colltune, legal_calls
 
 import colltune as colltune_api
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.sample import Status
-from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.sample import DEFAULT, Choice, Scenario, SizeBasis, Status
 from colltune.emit.contract import variables_for
 from colltune.emit.mpich.selection_file import MpichEmitter
 from colltune.mpi.installation import Installation

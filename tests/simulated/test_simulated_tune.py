@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from colltune.core.errors import InputError
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Scenario
 from colltune.store.tuning import load_deployable, load_tuning
 from colltune_study.recorded.dataset import load_grids, read_table
 from colltune_study.simulated.simulated_cluster import find_simgrid

@@ -6,9 +6,7 @@ import pytest
 
 from bench_laws import BenchContract
 from colltune.bench.contract import Bench
-from colltune.core.choice import DEFAULT, Choice
-from colltune.core.sample import Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Scenario, Status
 from colltune.core.space import Point
 from colltune.measure.contract import Effort, Source
 from colltune_study.simulated.simulated_cluster import Simulation

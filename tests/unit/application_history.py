@@ -5,9 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from colltune.core.choice import Choice
-from colltune.core.sample import Environment
-from colltune.core.scenario import SizeBasis
+from colltune.core.sample import Choice, Environment, SizeBasis
 from colltune.mpi.application import Application
 from colltune.store.applications import PARTS, RunRecord, begin_run
 

@@ -3,9 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from colltune.core.choice import Choice
-from colltune.core.sample import Environment, Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Environment, Sample, Scenario, Status
 from colltune.core.space import Space
 from colltune.learn.decision import DecisionLearner
 from colltune.measure.contract import Effort

@@ -11,10 +11,8 @@ from mpich_trees import default_trees
 from colltune.bench.backends.mpich import MpichBackend
 from colltune.bench.contract import Event, LibraryBench, Program, unheard
 from colltune.catalog import Catalogue
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import RuleSet
-from colltune.core.sample import Environment, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Environment, Scenario, Status
 from colltune.core.space import Space, shapes, tuned_sizes
 from colltune.core.topology import Topology
 from colltune.emit.contract import variables_for

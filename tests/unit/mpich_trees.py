@@ -1,6 +1,6 @@
 """Small built-in trees in MPICH's format, with each trait that the real ones have."""
 
-from colltune.core.scenario import COLLECTIVES, NONBLOCKING
+from colltune.core.sample import COLLECTIVES, NONBLOCKING
 from colltune.emit.mpich.defaults import DefaultTrees
 from colltune.emit.mpich.tree import Tree
 

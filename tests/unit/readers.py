@@ -13,8 +13,8 @@ from mutation import compressed, of_arrays, of_bytes, of_journal, of_json, of_li
 from reading import DATA, READERS, RECORDED, ROOT, TUNINGS, Reader, Seeds, file_reader, files, folder, reader, texts
 from test_site_store import KEY, entry
 
-from colltune.core.choice import Choice
 from colltune.core.errors import ColltuneError
+from colltune.core.sample import Choice
 from colltune.predict.model import load_model
 from colltune.profile.parts import read_parts
 from colltune.profile.profile_files import load_profile, save_profile

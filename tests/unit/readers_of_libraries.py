@@ -19,12 +19,10 @@ from colltune.alltoallv.lookup_table import load_table
 from colltune.alltoallv.matrices import load_matrix
 from colltune.bench.backends.openmpi import find_obstacles
 from colltune.catalog import load
-from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.errors import ColltuneError, InputError
 from colltune.core.hostlist import compress_hostlist, expand_hostlist, parse_counts
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.sample import Environment
-from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.sample import DEFAULT, Choice, Environment, Scenario, SizeBasis, parse_choice
 from colltune.core.units import parse_duration, parse_size
 from colltune.deploy.explored import load_candidates
 from colltune.emit.intelmpi import FILE, IntelMpiEmitter
@@ -255,7 +253,7 @@ def machine_files(data: bytes) -> None:
     describe_machine(texts_alone.get("proc/cpuinfo", ""))
 
 
-@reader("core.choice core.units simulated.smpi_cluster", of_lines,
+@reader("core.sample core.units simulated.smpi_cluster", of_lines,
         texts("recexch(k=4,b=x)", "64KiB", "1h30m", "dragonfly:8x2,taper=0.5"))  # fmt: skip
 def words(data: bytes) -> None:
     for parse in (parse_choice, parse_size, parse_duration, parse_cluster):

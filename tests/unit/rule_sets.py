@@ -2,9 +2,8 @@
 
 from hypothesis import strategies as st
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.scenario import SizeBasis
+from colltune.core.sample import DEFAULT, Choice, SizeBasis
 
 CHOICES = (DEFAULT, Choice("ring"), Choice("recexch", (("k", 4),)))
 

@@ -7,11 +7,9 @@ import pytest
 from colltune.alltoallv.prove import PatternProof
 from colltune.alltoallv.samples import Blocks
 from colltune.alltoallv.setting import Setting, Shape, choice_of, setting_of
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import LaunchError
 from colltune.core.proven import Verdict
-from colltune.core.sample import Environment, Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, Status
 from colltune.core.space import Point
 from colltune.core.stop import StopRequest
 from colltune.distill.decide import Decided

@@ -12,9 +12,9 @@ import typer
 from numpy.typing import NDArray
 
 from colltune.cli.app import app
-from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.core.interval import Interval
+from colltune.core.sample import Choice
 from colltune.core.switchback import BlockPair, BlockTimes, Cell, Experiment
 from colltune.judge import wording
 from colltune.session.application.measure_run import parse_risk, parse_share

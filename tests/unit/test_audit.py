@@ -7,10 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.proven import Decision, Verdict, Why
-from colltune.core.sample import Environment, OtherViews, Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Environment, OtherViews, Sample, Scenario, Status
 from colltune.core.space import Point, weight_of
 from colltune.judge.evidence import FEWEST_LAUNCHES
 from colltune.measure.contract import Effort

@@ -4,8 +4,7 @@ from memory_bench import MemoryBench, MemoryLibrary
 
 from bench_laws import BenchContract
 from colltune.bench.contract import Bench
-from colltune.core.choice import Choice
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Scenario
 
 
 def truth(scenario: Scenario, _choice: Choice) -> float:

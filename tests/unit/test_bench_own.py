@@ -15,9 +15,7 @@ import pytest
 
 from application_rows import HEAD, Program, Steps, figures, programs, row
 from bench_application_gain import Found, interval, saved_by_all
-from colltune.core.choice import DEFAULT, Choice
-from colltune.core.sample import Environment, Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, Status
 from colltune.judge.verdict import compare_all
 from colltune.store.earlier import GAIN, HISTORY
 from colltune.store.journal import Journal

@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 from campaign_bench import EFFORT, Bench
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.model_answers import Model
-from colltune.core.sample import Sample
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Sample, Scenario
 from colltune.core.space import Point
 from colltune.core.summary import StopReason
 from colltune.learn.decision import DecisionLearner

@@ -6,10 +6,8 @@ from dataclasses import replace
 import pytest
 from campaign_bench import AMPLE_S, Bench
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.medians import broken_choices
-from colltune.core.sample import Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status
 from colltune.core.space import Point, Space
 from colltune.core.stop import StopRequestedError
 from colltune.core.summary import StopReason

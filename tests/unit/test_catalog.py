@@ -5,9 +5,18 @@ from itertools import product
 import pytest
 
 from colltune.catalog import Kind, Need, load
-from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.errors import InputError
-from colltune.core.scenario import COLLECTIVES, NONBLOCKING, REDUCTIONS, TUNABLE, Scenario, SizeBasis
+from colltune.core.sample import (
+    COLLECTIVES,
+    DEFAULT,
+    NONBLOCKING,
+    REDUCTIONS,
+    TUNABLE,
+    Choice,
+    Scenario,
+    SizeBasis,
+    parse_choice,
+)
 from colltune_study.simulated.simulated_catalogue import load_simulated
 
 VERSIONS = ("4.0.3", "4.1.3", "4.2.3", "4.3.2", "5.0.2", "5.1.0a1")

@@ -15,10 +15,8 @@ from written_summary import read_summary
 import colltune as colltune_api
 import colltune as colltune_package
 import commands
-from colltune.core.choice import Choice
 from colltune.core.rules import RuleSet
-from colltune.core.sample import Environment
-from colltune.core.scenario import SizeBasis
+from colltune.core.sample import Choice, Environment, SizeBasis
 from colltune.core.summary import Summary
 from colltune.core.version import read_version
 from colltune.machine.command_lines import run_command

@@ -9,10 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
-from colltune.core.sample import Environment, Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, Status
 from colltune.core.space import Space, counts
 from colltune.store.journal import read_journal
 from colltune_study.recorded.dataset import load_grids, parse_algorithm

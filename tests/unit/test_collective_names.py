@@ -12,7 +12,7 @@ from colltune.bench.workbench import check_collectives
 from colltune.catalog import load
 from colltune.core.collective_names import only_alltoallv, parse_collectives
 from colltune.core.errors import InputError
-from colltune.core.scenario import COLLECTIVES
+from colltune.core.sample import COLLECTIVES
 from colltune.store.tuning import MANIFEST, load_tuning
 from terminals import MEASURED
 

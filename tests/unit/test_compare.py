@@ -9,13 +9,11 @@ from memory_bench import MemoryBench
 
 from colltune.cli.as_json import print_json
 from colltune.cli.compare import as_record, show
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.disturbance import Load
 from colltune.core.errors import InputError, LaunchError
 from colltune.core.interval import SpeedVerdict
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.sample import Environment, Status
-from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.sample import DEFAULT, Choice, Environment, Scenario, SizeBasis, Status
 from colltune.measure.watch import Watch
 from colltune.prove.compare.default_against_tuned import tuned_side
 from colltune.prove.compare.two_sides import Side, compare_sides

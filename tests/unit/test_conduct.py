@@ -6,9 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from colltune.core.choice import DEFAULT, Choice
-from colltune.core.sample import Environment, Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, Status
 from colltune.core.space import Point, Space
 from colltune.core.summary import StopReason
 from colltune.core.topology import Top, Topology

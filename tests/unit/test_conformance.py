@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import LaunchError
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.scenario import SizeBasis
+from colltune.core.sample import DEFAULT, Choice, SizeBasis
 from colltune.prove.replay.conformance import (
     BEFORE_FIRST_CASE,
     ConformanceResult,

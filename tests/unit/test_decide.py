@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 from test_proof import BESIDE, FAST, MINE, RING, TREE, Bench, usual
 
-from colltune.core.choice import DEFAULT, Choice, parse_choice
-from colltune.core.sample import Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status, parse_choice
 from colltune.core.space import Space
 from colltune.distill.decide import Decided, decide
 from colltune.search.models import MeasuredModel

@@ -284,9 +284,8 @@ def test_conditions_are_read_with_what_to_do_about_them(tmp_path: Path) -> None:
 
 
 def test_times_of_a_disturbed_sample_count_nowhere() -> None:
-    from colltune.core.choice import DEFAULT
     from colltune.core.medians import broken_choices, medians_of
-    from colltune.core.scenario import Scenario
+    from colltune.core.sample import DEFAULT, Scenario
 
     lost = Sample(Scenario("bcast", 1, 2, 64), DEFAULT, Status.DISTURBED, (1e-6,), load=BUSY)
     assert medians_of([lost]) == {}

@@ -232,7 +232,7 @@ def test_the_page_on_a_collective_names_every_file_that_knows_one_by_name(collec
     ]
     named = re.compile(rf"[\"' ]{collective}[\"' \]:]|\b(MPI_|X\(){collective.capitalize()}\b")
     knowing = [p.relative_to(ROOT).as_posix() for p in files if named.search(_COMMENT.sub("", p.read_text("utf-8")))]
-    assert {"src/colltune/core/scenario.py", "native/agent/collective.c"} <= set(knowing)
+    assert {"src/colltune/core/sample.py", "native/agent/collective.c"} <= set(knowing)
     listed = re.findall(r"`((?:src|native)/[\w./]+)`", text)
     catalogues = ("src/colltune/catalog/", "src/colltune_study/simulated/", "native/conformance/")
     unknown = [name for name in knowing if not name.startswith((*listed, *catalogues))]

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.sample import Environment
-from colltune.core.scenario import SizeBasis
+from colltune.core.sample import DEFAULT, Choice, Environment, SizeBasis
 from colltune.deploy.applied import AppliedTuning, put_in_force
 from colltune.prove.in_run.matched_calls import read_effect
 from colltune.prove.loaded import SummaryFilter

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from mpich_trees import default_trees
 
 from colltune.catalog import Kind, Need, load
-from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.decision_table import DecisionTable
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.scenario import NONBLOCKING, TUNABLE, Scenario, SizeBasis
+from colltune.core.sample import DEFAULT, NONBLOCKING, TUNABLE, Choice, Scenario, SizeBasis, parse_choice
 from colltune.emit.lint.json_text import DEEPEST
 from colltune.emit.mpich.below import written_by_file
 from colltune.emit.mpich.selection_file import CH4_FILE, GENERAL_FILE, POSIX_FILE, MpichEmitter

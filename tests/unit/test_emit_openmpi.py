@@ -12,10 +12,9 @@ from colltune.bench.backends.openmpi import OpenMpiBackend, find_obstacles
 from colltune.bench.backends.openmpi_components import describe_takers, find_outranking, parse_selected, taker
 from colltune.catalog import load
 from colltune.catalog.openmpi_components import OpenMpiCatalogue
-from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.scenario import COLLECTIVES, PER_BLOCK, Scenario, SizeBasis
+from colltune.core.sample import COLLECTIVES, DEFAULT, PER_BLOCK, Choice, Scenario, SizeBasis, parse_choice
 from colltune.core.space import shapes
 from colltune.emit.openmpi.han import HAN_FILE, Owners, parse_han
 from colltune.emit.openmpi.reader import MessageRule, reads_version_2

@@ -13,13 +13,22 @@ from written_summary import read_summary
 
 from colltune.cli import display
 from colltune.cli.display import Display
-from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.heap import page_faults_of, setting_text
 from colltune.core.interval import Interval, SpeedVerdict
 from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.sample import Environment, Heaps, Sample, Status, log_speedup
-from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.sample import (
+    DEFAULT,
+    Choice,
+    Environment,
+    Heaps,
+    Sample,
+    Scenario,
+    SizeBasis,
+    Status,
+    log_speedup,
+    parse_choice,
+)
 from colltune.core.summary import Budget, Summary, TimeShare
 from colltune.judge.verdict import compare
 from colltune.machine.compile import source_directory

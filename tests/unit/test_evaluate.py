@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from bench_learning import cost_ratio, nonp2_ratio, stop_share
-from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.core.model_answers import Prediction
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Scenario
 from colltune.core.space import Point
 from colltune.measure.replay import MeasuringCost
 from colltune.store.grid import Grid

@@ -13,11 +13,9 @@ import numpy as np
 import pytest
 
 import commands
-from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.core.model_answers import Prediction
-from colltune.core.sample import Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Sample, Scenario, Status
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
 from colltune.measure.replay import MeasuringCost, Pair, ReplaySource

@@ -9,11 +9,9 @@ from typer.testing import CliRunner
 from written_summary import read_summary
 
 from colltune.cli.app import app
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.sample import Environment, Sample, Status
-from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, SizeBasis, Status
 from colltune.judge.median_interval import median_interval
 from colltune.report.explanation import nearest_scenarios
 from colltune.session.explain import explain_call

@@ -7,11 +7,9 @@ from typer.testing import CliRunner
 
 from colltune.bench.backends import open_backend
 from colltune.cli.app import app
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.sample import Environment, Sample, Status
-from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, SizeBasis, Status
 from colltune.emit.mpich.defaults import holds_named_trees
 from colltune.emit.thresholds import CVARS_FILE
 from colltune.mpi.installation import Installation, Launcher, Library

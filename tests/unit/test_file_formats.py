@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from colltune.alltoallv.matrices import load_matrix
 from colltune.cli.app import app
 from colltune.core.errors import InputError
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Scenario
 from colltune.machine.benchmark_output import parse_output
 from colltune.machine.file_formats import PROFILES, Format, recognise
 from colltune.profile.profile_files import load_profile

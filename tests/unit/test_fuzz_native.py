@@ -20,9 +20,8 @@ from mutation import of_lines
 from readers_of_libraries import LIVE, TABLE
 
 from colltune.catalog import Catalogue, load
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.sample import DEFAULT, Choice, Scenario, SizeBasis
 from colltune.core.space import Point
 from colltune.emit.live_rules import LIVE_FILE, LiveEmitter, live_basis
 from colltune.emit.rule_text import MOST_CHOICES, format_rules

@@ -7,9 +7,7 @@ from test_compare import UNEASY, TwoSided
 
 from colltune.cli.as_json import print_json
 from colltune.cli.compare import as_record
-from colltune.core.choice import Choice
-from colltune.core.sample import Status
-from colltune.core.scenario import COLLECTIVES, PER_BLOCK, REDUCTIONS, Scenario
+from colltune.core.sample import COLLECTIVES, PER_BLOCK, REDUCTIONS, Choice, Scenario, Status
 from colltune.prove.compare.guidelines import guidelines_at, judge_guidelines
 from colltune.prove.compare.two_sides import Launched, Side
 from colltune.session.compare import Verification, violations_of

@@ -9,11 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.interval import SpeedVerdict
-from colltune.core.sample import Environment, Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, Status
 from colltune.core.space import Point, Space
 from colltune.judge.sentinels import Recheck, Sentinel, recheck, sentinels, verdicts
 from colltune.measure.contract import Effort

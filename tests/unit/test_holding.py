@@ -5,11 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.interval import Interval, SpeedVerdict
 from colltune.core.proven import Decision, Verdict
-from colltune.core.sample import Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status
 from colltune.judge.promises import (
     FEWEST_LAUNCHES,
     MOST_LAUNCHES,

@@ -8,7 +8,7 @@ import pytest
 import colltune
 from colltune.core.errors import InputError
 from colltune.core.interval import SpeedVerdict
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Scenario
 from colltune.machine.benchmark_output import parse_output
 from colltune.machine.file_formats import Format, recognise
 from colltune.session.compare import Verification

@@ -14,11 +14,9 @@ from test_tune_in_memory import RING, options, truth
 from typer.testing import CliRunner
 
 from colltune.cli.app import app
-from colltune.core.choice import DEFAULT
 from colltune.core.interval import Interval, SpeedVerdict
 from colltune.core.proven import Verdict
-from colltune.core.sample import OtherViews
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, OtherViews, Scenario
 from colltune.core.space import Space
 from colltune.judge.evidence import Yardstick
 from colltune.prove.audit.case import Case

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colltune.core.choice import DEFAULT, Choice, format_choice, format_choices, parse_choice
 from colltune.core.errors import InputError
 from colltune.core.interval import Interval, SpeedVerdict
+from colltune.core.sample import DEFAULT, Choice, format_choice, format_choices, parse_choice
 from colltune.judge import wording
 from colltune.judge.finding import WORSE, exit_code
 
@@ -96,7 +96,7 @@ def test_a_parameter_that_a_file_names_twice_has_a_place_in_the_order() -> None:
 
 def test_another_process_finds_what_was_kept_by_a_choice() -> None:
     kept = {Choice("ring", (("k", 2),)): 1}
-    command = "import pickle, sys; from colltune.core.choice import Choice; "
+    command = "import pickle, sys; from colltune.core.sample import Choice; "
     command += "print(pickle.load(sys.stdin.buffer)[Choice('ring', (('k', 2),))])"
     assert (
         subprocess.run([sys.executable, "-c", command], input=pickle.dumps(kept), capture_output=True).stdout == b"1\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from colltune.cli.as_json import plain
-from colltune.core.choice import parse_choice
+from colltune.core.sample import parse_choice
 from commands import colltune
 from documented_json import check_document
 from terminals import ENDED, MEASURED, PREDICTED, bare, on_terminal

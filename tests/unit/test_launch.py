@@ -10,8 +10,7 @@ from colltune.bench.backends import recall_backend
 from colltune.bench.workbench import Workbench
 from colltune.core.errors import InputError, LaunchError
 from colltune.core.rules import RuleSet
-from colltune.core.sample import Environment
-from colltune.core.scenario import SizeBasis
+from colltune.core.sample import Environment, SizeBasis
 from colltune.machine.preload import preload_variables
 from colltune.mpi import host_files
 from colltune.mpi.installation import Installation, Launcher, Library

@@ -8,11 +8,9 @@ from statistics import median
 
 import pytest
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import LaunchError
 from colltune.core.rules import RuleSet
-from colltune.core.sample import Sample, Status
-from colltune.core.scenario import SizeBasis
+from colltune.core.sample import DEFAULT, Choice, Sample, SizeBasis, Status
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
 from colltune_study.recorded.launch_effects import AS_MEASURED, LaunchEffects

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import check_grad
 
-from colltune.core.choice import DEFAULT, Choice
-from colltune.core.sample import Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status
 from colltune.core.space import Point, Space
 from colltune.learn import gains
 from colltune.learn.belief import Belief, observations

@@ -5,9 +5,8 @@ import sys
 import numpy as np
 import pytest
 
-from colltune.core.choice import Choice
 from colltune.core.errors import InputError
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Scenario
 from colltune_study.research.learners import trees
 from colltune_study.research.learners.published import PublishedSettings, flat
 from colltune_study.research.learners.trees import TreeShape, jackknife_variance

@@ -11,8 +11,7 @@ from mpich_trees import default_trees
 from test_emit_mpich import calls, meets
 
 from colltune.catalog import Need, load
-from colltune.core.choice import DEFAULT
-from colltune.core.scenario import COLLECTIVES, TUNABLE, blocking_form
+from colltune.core.sample import COLLECTIVES, DEFAULT, TUNABLE, blocking_form
 from colltune.emit.lint.check import Check, Severity, format_check
 from colltune.emit.lint.json_text import DEEPEST, JsonValue, NotJsonError, read_json
 from colltune.emit.lint.names import leaf_names

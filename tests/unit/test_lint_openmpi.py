@@ -13,7 +13,7 @@ from colltune.catalog import load
 from colltune.cli.app import app
 from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
-from colltune.core.scenario import COLLECTIVES
+from colltune.core.sample import COLLECTIVES
 from colltune.core.space import shapes
 from colltune.emit.lint.check import Check, Severity, format_check
 from colltune.emit.openmpi.lint_han import lint_han_files

@@ -10,10 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import LaunchError, MeasurementError
-from colltune.core.sample import Environment, Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, Status
 from colltune.core.space import Point
 from colltune.measure import live
 from colltune.measure.contract import Effort

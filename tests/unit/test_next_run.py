@@ -15,12 +15,10 @@ from test_payoff import calls, profile
 from test_tune_in_memory import RING as SCATTERED
 
 from colltune.catalog import load
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.interval import Interval
 from colltune.core.rules import RuleSet
-from colltune.core.sample import Environment
-from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.sample import DEFAULT, Choice, Environment, Scenario, SizeBasis
 from colltune.core.steps import Span
 from colltune.core.summary import Summary
 from colltune.core.switchback import Standing

@@ -12,12 +12,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from colltune.cli.compare import exit_code_of, show
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.interval import Interval
 from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import RuleSet
-from colltune.core.sample import Environment, Sample, Status
-from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, SizeBasis, Status
 from colltune.core.space import Space
 from colltune.core.summary import Budget, Summary, TimeShare
 from colltune.core.switchback import BlockPair, BlockTimes, Cell, Experiment

@@ -12,10 +12,8 @@ from memory_bench import MemoryLibrary
 from test_site_memory import job, small
 
 from colltune.cli.stopping import ended_by_signals, heed_scheduler
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.sample import Environment
-from colltune.core.scenario import SizeBasis
+from colltune.core.sample import DEFAULT, Choice, Environment, SizeBasis
 from colltune.core.stop import StopRequest
 from colltune.machine.process import RunningProgram
 from colltune.mpi.launch_line import job_shape

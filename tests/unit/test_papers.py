@@ -6,11 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.sample import Sample, Status
-from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, SizeBasis, Status
 from colltune.core.space import Point
 from colltune.schedule.contract import Placement, Task
 from colltune.store.grid import Grid

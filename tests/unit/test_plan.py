@@ -12,10 +12,8 @@ from typer.testing import CliRunner
 
 import colltune
 from colltune.cli.app import app
-from colltune.core.choice import Choice
 from colltune.core.errors import InputError
-from colltune.core.sample import Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Scenario, Status
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
 from colltune.prove.replay.on_workbench import ReplaySlice, short_limit_s

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from colltune.core.choice import DEFAULT, Choice
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Scenario
 from colltune.core.summary import Guess
 from colltune.predict.bursts import in_flight, posts_at_once
 from colltune.predict.cost import (

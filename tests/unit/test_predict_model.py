@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from colltune.cli.app import app
-from colltune.core.choice import Choice
 from colltune.core.errors import InputError
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Scenario
 from colltune.predict.model import FILE, Range, TimesModel, load_model
 from colltune.predict.trees import Forest
 from colltune_study.training.learned_times import forest_of, learn_times

@@ -6,10 +6,8 @@ from pathlib import Path
 import pytest
 
 from colltune.cli.profile_show import print_profile
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
-from colltune.core.sample import Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status
 from colltune.core.space import Point
 from colltune.learn.stakes import Stakes, gains_of
 from colltune.machine.command_lines import mpiexec_option

@@ -9,11 +9,9 @@ from pathlib import Path
 import pytest
 
 from colltune.catalog import Catalogue, load
-from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.sample import Environment, Sample, Status
-from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, SizeBasis, Status, parse_choice
 from colltune.core.space import Space, weights_in_job
 from colltune.core.stop import StopRequest
 from colltune.distill.decide import Decided

@@ -13,11 +13,9 @@ from typer.testing import CliRunner
 from colltune.catalog import load
 from colltune.catalog.openmpi_components import OpenMpiCatalogue
 from colltune.cli.app import app
-from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.sample import Environment
-from colltune.core.scenario import SizeBasis
+from colltune.core.sample import Choice, Environment, SizeBasis
 from colltune.deploy.faults import faults_in
 from colltune.emit.live_rules import LIVE_FILE
 from colltune.emit.openmpi.reader import reads_version_2

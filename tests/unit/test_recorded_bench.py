@@ -10,11 +10,9 @@ import numpy as np
 import pytest
 
 from colltune.bench.recorded_cluster import RecordedBench
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.proven import Verdict
-from colltune.core.sample import Sample
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Sample, Scenario
 from colltune.core.space import Point, Space
 from colltune.learn.decision import DecisionLearner
 from colltune.measure.contract import Effort

@@ -7,13 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rule_sets import rule_sets
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.decision_table import DecisionTable, Difference
 from colltune.core.interval import Interval
 from colltune.core.judged_together import judged_regions
 from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import Region, Rule, RuleSet
-from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.sample import DEFAULT, Choice, Scenario, SizeBasis
 from colltune.core.space import neighbours
 from colltune.core.steps import Span
 from colltune.core.summary import mean_of_kept

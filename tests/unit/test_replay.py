@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from colltune.core.choice import Choice
 from colltune.core.errors import MeasurementError
-from colltune.core.sample import Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Sample, Scenario, Status
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
 from colltune.measure.replay import MeasuringCost, ReplaySource, TimeDrift

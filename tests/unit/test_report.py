@@ -9,14 +9,12 @@ from typer.testing import CliRunner
 from written_summary import read_summary
 
 from colltune.cli.app import app
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.disturbance import Disturbance
 from colltune.core.errors import InputError
 from colltune.core.interval import Interval
 from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.sample import Environment, Sample, Status
-from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, SizeBasis, Status
 from colltune.core.summary import StopReason, Summary
 from colltune.core.units import format_count
 from colltune.report.charts import panel_charts

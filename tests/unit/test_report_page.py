@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 from written_summary import read_summary
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.proven import Verdict
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.sample import Environment, Sample, Status
-from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, SizeBasis, Status
 from colltune.report.findings import Findings
 from colltune.report.html import build_page
 from commands import run_to_end

@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colltune.catalog import Need, load
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
-from colltune.core.scenario import REDUCTIONS, Scenario
+from colltune.core.sample import DEFAULT, REDUCTIONS, Choice, Scenario
 from colltune.distill.reproducible import distill_reproducible, reproducible_choices
 
 CATALOGUE = load("mpich", "5.0.2")

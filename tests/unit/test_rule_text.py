@@ -13,9 +13,8 @@ from colltune.alltoallv.lookup_table import (
     save_table,
 )
 from colltune.alltoallv.setting import Setting
-from colltune.core.choice import Choice
 from colltune.core.errors import InputError
-from colltune.core.sample import Environment
+from colltune.core.sample import Choice, Environment
 from colltune.emit.live_rules import parse_live
 from colltune.emit.rule_text import HEAD, parse_lines
 

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.interval import Interval
 from colltune.core.proven import Decision, Verdict
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Scenario
 from colltune.judge.verdict import Comparison, compare_all
 from colltune.prove.audit.worth import ComparisonCosts
 from colltune.prove.compare.search_cost import SearchCost, search_cost

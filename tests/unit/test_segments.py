@@ -10,11 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rule_sets import CHOICES, rule_sets
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.decision_table import DecisionTable
 from colltune.core.rules import Region, RuleSet
-from colltune.core.sample import Sample, Status
-from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, SizeBasis, Status
 from colltune.core.space import Space
 from colltune.core.steps import Span, Steps
 from colltune.distill.decide import ClaimCosts, decide

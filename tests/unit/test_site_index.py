@@ -14,9 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_site_store import HERE, KEY, NOW_S, entry, sample
 
-from colltune.core.choice import DEFAULT, Choice
-from colltune.core.sample import Overlap, Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Overlap, Sample, Scenario, Status
 from colltune.core.space import shapes
 from colltune.site.index import Index, open_index
 from colltune.site.knowledge import recall

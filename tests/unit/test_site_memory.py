@@ -9,10 +9,8 @@ from pathlib import Path
 import pytest
 from memory_bench import ENVIRONMENT, MemoryBench, MemoryLibrary
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.proven import Decision, Verdict, Why
-from colltune.core.sample import Environment
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Environment, Scenario
 from colltune.core.summary import Summary
 from colltune.prove.proof import Judged
 from colltune.session.site.pending import PENDING

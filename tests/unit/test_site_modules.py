@@ -10,7 +10,7 @@ import pytest
 from test_site_release import FILES, NOW, lint, store_of_two, tuned
 from test_site_store import HERE, NOW_S, entry
 
-from colltune.core.choice import Choice
+from colltune.core.sample import Choice
 from colltune.site.release import activate, publish
 from colltune.site.store import SiteStore
 from commands import run_to_end

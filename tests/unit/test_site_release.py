@@ -11,11 +11,10 @@ from test_site_store import HERE, KEY, NOW_S, entry
 from typer.testing import CliRunner
 
 from colltune.cli.app import app
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.sample import DEFAULT, Choice, Scenario, SizeBasis
 from colltune.core.summary import Summary
 from colltune.site.entry import Entry
 from colltune.site.identity import Identity

@@ -12,9 +12,9 @@ from test_site_store import NOW_S, entry
 from typer.testing import CliRunner
 
 from colltune.cli.app import app
-from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.core.interval import Interval
+from colltune.core.sample import Choice
 from colltune.session.application_gain import gain_of
 from colltune.session.site.runs import add_run, copied_if_released, store_for_runs
 from colltune.session.site.state import SavedBy, saved_by_release, status

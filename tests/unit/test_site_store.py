@@ -14,10 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import ColltuneError, InputError
-from colltune.core.sample import Environment, Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, Status
 from colltune.site.entry import BadEntryError, Entry, Provenance, name_of, pack, unpack
 from colltune.site.identity import Identity
 from colltune.site.index import open_index

@@ -14,8 +14,8 @@ from test_site_store import HERE, KEY, NOW_S, entry
 from typer.testing import CliRunner
 
 from colltune.cli.app import app
-from colltune.core.choice import Choice
 from colltune.core.errors import InputError
+from colltune.core.sample import Choice
 from colltune.session.site.publish import described, lost_here, publish_here
 from colltune.site.entry import Entry
 from colltune.site.index import open_index

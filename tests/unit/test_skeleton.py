@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from colltune.core.errors import InputError
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Scenario
 from colltune.profile.application_profile import Calls, Communicator, Profile
 from colltune.profile.profile_files import load_profile
 from skeleton import Computing, computing_of, make_skeleton, order_of

@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from colltune.core.choice import DEFAULT
 from colltune.core.proven import THRESHOLD, Verdict
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Scenario
 from colltune.prove.audit.audit import Audit
 
 BENCH = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "bench_gate.py"))

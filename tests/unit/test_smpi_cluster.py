@@ -6,10 +6,8 @@ import pytest
 
 from colltune.bench.backends import recall_backend
 from colltune.core import extras
-from colltune.core.choice import DEFAULT
 from colltune.core.errors import InputError
-from colltune.core.sample import Environment
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Environment, Scenario
 from colltune_study.simulated.simulated_catalogue import load_simulated
 from colltune_study.simulated.smpi_cluster import KINDS, parse_cluster
 from colltune_study.simulated.smpi_process import settings

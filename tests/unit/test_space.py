@@ -4,9 +4,7 @@ import itertools
 
 import pytest
 
-from colltune.core.choice import DEFAULT, Choice
-from colltune.core.sample import Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status
 from colltune.core.space import (
     Point,
     Space,

@@ -7,10 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colltune.core.choice import Choice
 from colltune.core.disturbance import Load
-from colltune.core.sample import Environment, Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Environment, Sample, Scenario, Status
 from colltune.store.records import Header, Note, RecordError, decode, encode, pack_times, unpack_times
 
 finite = st.floats(allow_nan=False, allow_infinity=False)

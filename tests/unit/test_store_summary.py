@@ -13,11 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from written_summary import read_summary
 
-from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.core.interval import Interval
 from colltune.core.proven import Decision, Verdict, Why
-from colltune.core.scenario import COLLECTIVES, Scenario
+from colltune.core.sample import COLLECTIVES, Choice, Scenario
 from colltune.core.summary import ApplicationRuns, Budget, Guess, PredictedSizes, Summary, TimeShare, mean_of_kept
 from colltune.store.earlier import tuned_sizes
 from colltune.store.summary_json import write_summary

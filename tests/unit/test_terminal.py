@@ -13,12 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.interval import Interval
 from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.sample import Environment, Sample, Status
-from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, SizeBasis, Status, parse_choice
 from colltune.core.summary import Summary, TimeShare
 from colltune.store.journal import Journal
 from colltune.store.tuning import JOURNAL, Tuning, save_tuning
@@ -108,9 +106,9 @@ def test_no_color_is_heeded(name: str, wide: Path, tmp_path: Path) -> None:
 _LIVE = """
 import time
 from colltune.cli.display import Display
-from colltune.core.choice import parse_choice
+from colltune.core.sample import parse_choice
 from colltune.core.proven import Decision, Verdict
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Scenario
 from colltune.search.campaign import Progress
 
 long = parse_choice("k_reduce_scatter_allgather(k=16,single_phase_recv=1)")

@@ -13,12 +13,11 @@ from test_evaluation import run_of
 from test_report import findings, sample
 
 from colltune.cli.profile_show import _table as calls_table
-from colltune.core.choice import DEFAULT, parse_choice
 from colltune.core.interval import Interval
 from colltune.core.judged_together import judged_regions
 from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import RuleSet
-from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.sample import DEFAULT, Scenario, SizeBasis, parse_choice
 from colltune.core.text_table import TextTable
 from colltune.judge.promises import Holding, LaunchTiming, Look, Promise
 from colltune.judge.verdict import Comparison

@@ -5,9 +5,8 @@ import random
 
 import pytest
 
-from colltune.core.choice import Choice
 from colltune.core.errors import InputError
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Scenario
 from colltune.emit.thresholds import MODELS, fit, format_fits
 from thresholds_file import parse_thresholds
 

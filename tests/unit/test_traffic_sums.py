@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from colltune.catalog import load
-from colltune.core.choice import DEFAULT, Choice, parse_choice
 from colltune.core.errors import InputError
-from colltune.core.scenario import COLLECTIVES, Scenario
+from colltune.core.sample import COLLECTIVES, DEFAULT, Choice, Scenario, parse_choice
 from colltune.traffic import describe, known
 from colltune_study.recorded.dataset import load_grids
 from colltune_study.simulated.simulated_catalogue import load_simulated

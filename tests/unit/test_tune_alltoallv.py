@@ -13,9 +13,8 @@ from colltune.alltoallv.matrices import load_recorded
 from colltune.alltoallv.samples import Blocks
 from colltune.alltoallv.setting import Shape, parts_of, setting_of
 from colltune.alltoallv.tune_table import AlltoallvOptions, AlltoallvResult, sizes_up_to, tune_alltoallv
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
-from colltune.core.sample import Environment, Sample, Status
+from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Status
 from colltune.core.space import Point
 from colltune.core.stop import StopRequest
 from colltune.measure.contract import Effort

@@ -10,11 +10,9 @@ from typing import TypedDict, Unpack
 import pytest
 from memory_bench import MemoryBench, MemoryLibrary
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.proven import THRESHOLD, Decision, Verdict
-from colltune.core.sample import Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Scenario, Status
 from colltune.core.stop import StopRequest
 from colltune.core.summary import StopReason
 from colltune.emit.live_rules import LIVE_FILE, parse_live

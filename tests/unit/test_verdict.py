@@ -6,10 +6,9 @@ from collections.abc import Callable
 import pytest
 
 from colltune.cli.compare import show
-from colltune.core.choice import Choice
 from colltune.core.interval import Interval, SpeedVerdict
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.sample import Choice, Scenario, SizeBasis
 from colltune.judge.verdict import (
     compare,
     compare_all,

@@ -5,10 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from colltune.alltoallv.setting import COLLECTIVE, Setting, Shape, choice_of
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.medians import medians_of
-from colltune.core.sample import Sample
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Sample, Scenario
 from colltune.core.space import Space
 from colltune.core.stop import StopRequest
 from colltune.distill.decide import Decided, decide

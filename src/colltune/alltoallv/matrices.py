@@ -14,7 +14,7 @@ from colltune.alltoallv.cells import fill_class
 from colltune.alltoallv.samples import Blocks
 from colltune.alltoallv.setting import Shape
 from colltune.core.errors import InputError, on_os_error
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Scenario
 from colltune.machine.arrays import read_array
 from colltune.machine.file_formats import described
 from colltune.machine.files import read_file, read_text, write_atomically

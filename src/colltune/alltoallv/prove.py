@@ -14,11 +14,9 @@ from colltune.alltoallv.cells import alike, exists, usual
 from colltune.alltoallv.lookup_table import FILLS
 from colltune.alltoallv.samples import Blocks
 from colltune.alltoallv.setting import FORWARDING, Shape
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import LaunchError
 from colltune.core.proven import THRESHOLD, Decision, Verdict
-from colltune.core.sample import Sample
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Sample, Scenario
 from colltune.core.space import weight_of
 from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.distill.decide import Decided

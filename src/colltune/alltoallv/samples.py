@@ -9,11 +9,9 @@ from statistics import median
 
 from colltune.alltoallv.cells import peers_among
 from colltune.alltoallv.setting import COLLECTIVE
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.disturbance import Load, worse_of
 from colltune.core.errors import LaunchError
-from colltune.core.sample import Environment, Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, Status
 from colltune.core.space import Point
 from colltune.measure.agent_process import AgentProcess, parse_fields
 from colltune.measure.contract import Effort

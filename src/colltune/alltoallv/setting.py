@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import isqrt
 
-from colltune.core.choice import DEFAULT, Choice
+from colltune.core.sample import DEFAULT, Choice
 from colltune.core.space import shapes
 
 COLLECTIVE = "alltoallv"

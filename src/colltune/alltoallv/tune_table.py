@@ -25,12 +25,10 @@ from colltune.alltoallv.matrices import RecordedMatrix
 from colltune.alltoallv.prove import Cell, Kept, PatternProof
 from colltune.alltoallv.samples import Blocks, direct_above_bytes
 from colltune.alltoallv.setting import FORWARDING, Setting, Shape, candidates, parts_of, setting_of
-from colltune.core.choice import Choice
 from colltune.core.disturbance import Disturbance
 from colltune.core.errors import InputError
 from colltune.core.proven import Decision, Verdict, Why
-from colltune.core.sample import Environment, Sample
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Environment, Sample, Scenario
 from colltune.core.stop import StopRequest
 from colltune.core.units import format_count
 from colltune.distill.decide import Decided

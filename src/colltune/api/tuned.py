@@ -11,13 +11,12 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Unpack
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.collective_names import parse_collective
 from colltune.core.extras import extra
 from colltune.core.judged_together import judged_regions
 from colltune.core.proven import Verdict
 from colltune.core.rules import RuleSet
-from colltune.core.sample import Environment, Sample
+from colltune.core.sample import DEFAULT, Choice, Environment, Sample
 from colltune.core.units import format_count, parse_duration
 from colltune.session.arguments import MachineArguments, PathLike, machine_options
 from colltune.session.explain import explain_call, load_findings, scenario_of

@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import ClassVar, Protocol
 
 from colltune.catalog import Catalogue
-from colltune.core.choice import Choice
 from colltune.core.rules import RuleSet
-from colltune.core.sample import Environment
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Environment, Scenario
 from colltune.core.space import Space
 from colltune.core.topology import Topology
 from colltune.measure.contract import Launch

@@ -13,11 +13,9 @@ from typing import ClassVar
 
 from colltune.bench.contract import Event, WithoutMpi, unheard
 from colltune.catalog import Algorithm, Catalogue, CollectiveEntry, Kind
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
-from colltune.core.sample import Environment, Sample
-from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, SizeBasis
 from colltune.core.space import Point, Space
 from colltune.core.topology import Topology
 from colltune.measure.answers import Answered

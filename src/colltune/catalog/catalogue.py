@@ -7,9 +7,8 @@ from itertools import product
 from math import prod
 
 from colltune.catalog.entries import NO_DEVICE, Algorithm, CollectiveEntry, Kind, Need, Parameter
-from colltune.core.choice import DEFAULT, Choice, Value
 from colltune.core.errors import InputError
-from colltune.core.scenario import NONBLOCKING, Scenario
+from colltune.core.sample import DEFAULT, NONBLOCKING, Choice, Scenario, Value
 
 _ELEMENT_BYTES = 4  # reductions are tuned on float
 

@@ -3,9 +3,8 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from colltune.core.choice import Value
 from colltune.core.errors import InputError
-from colltune.core.scenario import SizeBasis
+from colltune.core.sample import SizeBasis, Value
 
 
 class Need(StrEnum):

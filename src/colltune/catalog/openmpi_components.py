@@ -4,8 +4,7 @@ from typing import Any
 
 from colltune.catalog.catalogue import Catalogue
 from colltune.catalog.entries import Algorithm, CollectiveEntry, Kind, Need, Parameter
-from colltune.core.choice import DEFAULT, Choice, Value
-from colltune.core.scenario import SizeBasis
+from colltune.core.sample import DEFAULT, Choice, SizeBasis, Value
 
 _TUNED = Algorithm("tuned", Kind.COMPOSITION, "tuned", candidate=False, why_not="a component, not an algorithm")
 

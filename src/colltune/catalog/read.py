@@ -11,7 +11,7 @@ from colltune.catalog.catalogue import Catalogue
 from colltune.catalog.entries import NO_DEVICE, Algorithm, CollectiveEntry, Kind, Need, Parameter
 from colltune.catalog.openmpi_components import OpenMpiCatalogue, openmpi_entry
 from colltune.core.errors import InputError
-from colltune.core.scenario import NONBLOCKING, SizeBasis
+from colltune.core.sample import NONBLOCKING, SizeBasis
 
 # nb is what the library chooses among the nonblocking algorithms: below a composition that brings nothing new.
 _NEVER_LEAD = frozenset({"nb"})

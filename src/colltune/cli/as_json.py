@@ -11,7 +11,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from colltune.core.choice import Choice
+from colltune.core.sample import Choice
 
 SCHEMA = 2
 

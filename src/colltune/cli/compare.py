@@ -155,7 +155,7 @@ def show(compared: Verification, more: str) -> None:
 
 def _summary(compared: Verification, more: str) -> Iterator[str]:
     """How much faster it is, and what so few launches could not tell."""
-    from colltune.core.choice import DEFAULT
+    from colltune.core.sample import DEFAULT
     from colltune.judge.verdict import fewest_launches, mean_speedup
 
     comparisons, (a, b) = compared.comparisons, compared.names

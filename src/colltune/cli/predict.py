@@ -65,7 +65,7 @@ def predict(
 
 
 def _show(result: "PredictResult", out: Path) -> None:
-    from colltune.core.choice import DEFAULT
+    from colltune.core.sample import DEFAULT
     from colltune.core.units import format_size
     from colltune.predict.guesses import gain_texts
 

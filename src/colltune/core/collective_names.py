@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from colltune.core.errors import InputError
-from colltune.core.scenario import COLLECTIVES, TUNABLE
+from colltune.core.sample import COLLECTIVES, TUNABLE
 
 ALL = "all"
 ALLTOALLV = "alltoallv"  # is tuned by itself: its algorithms are colltune's, not the library's

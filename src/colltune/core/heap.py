@@ -5,8 +5,7 @@ docs/design/agent.md says what the states of the heap are.
 
 from collections.abc import Iterable
 
-from colltune.core.choice import DEFAULT
-from colltune.core.sample import Sample
+from colltune.core.sample import DEFAULT, Sample
 from colltune.core.units import format_duration, format_size
 
 # glibc's variables: each process keeps up to 256 MiB of freed memory.

@@ -4,10 +4,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from statistics import median
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.grouping import grouped
-from colltune.core.sample import Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status
 
 # Statuses after which a choice is not trusted anywhere.
 _BROKEN = frozenset({Status.WRONG, Status.CRASHED, Status.HUNG})

@@ -7,8 +7,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from colltune.core.choice import Choice
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Scenario
 
 
 @dataclass(frozen=True)

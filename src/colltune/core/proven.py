@@ -10,9 +10,8 @@ from enum import StrEnum
 from math import comb
 from statistics import median
 
-from colltune.core.choice import Choice
 from colltune.core.interval import Interval
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Scenario
 from colltune.core.units import format_count
 
 # A region is kept that is proven to be faster than this on average.

@@ -4,8 +4,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from colltune.core.choice import DEFAULT, Choice
-from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.sample import DEFAULT, Choice, Scenario, SizeBasis
 from colltune.core.steps import Span
 
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from colltune.core.choice import DEFAULT, Choice
-from colltune.core.scenario import REDUCTIONS, Scenario
+from colltune.core.sample import DEFAULT, REDUCTIONS, Choice, Scenario
 
 # What a gain in a scenario counts beside those in others.
 Weight = Callable[[Scenario], float]

@@ -4,11 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from colltune.core.choice import Choice
 from colltune.core.disturbance import Disturbance
 from colltune.core.interval import Interval
 from colltune.core.proven import Decision, Verdict
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Scenario
 from colltune.core.units import format_budget
 
 # No scheduler gives a job more time than a week.

@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-from colltune.core.choice import Choice
 from colltune.core.interval import Interval, SpeedVerdict
-from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.sample import Choice, Scenario, SizeBasis
 from colltune.core.units import format_size
 
 

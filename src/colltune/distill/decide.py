@@ -11,13 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colltune.catalog import Catalogue
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.grouping import grouped
 from colltune.core.medians import broken_choices, medians_of
 from colltune.core.model_answers import Model
 from colltune.core.rules import RuleSet
-from colltune.core.sample import Sample
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Sample, Scenario
 from colltune.core.space import Space
 from colltune.distill.minimal_rules import distill
 from colltune.distill.segments import Floats, Segments

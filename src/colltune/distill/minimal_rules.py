@@ -23,11 +23,10 @@ from enum import Enum
 from itertools import pairwise
 from typing import Protocol
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.decision_table import BySize, DecisionTable, agreed
 from colltune.core.model_answers import Model
 from colltune.core.rules import RuleSet
-from colltune.core.scenario import PER_BLOCK, REDUCTIONS, Scenario, SizeBasis
+from colltune.core.sample import DEFAULT, PER_BLOCK, REDUCTIONS, Choice, Scenario, SizeBasis
 from colltune.core.space import Space
 from colltune.core.steps import Span, Steps
 from colltune.distill.selection import Measured, Selection

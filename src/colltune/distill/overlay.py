@@ -8,11 +8,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.decision_table import BySize, DecisionTable
 from colltune.core.grouping import grouped
 from colltune.core.rules import RuleSet
-from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.sample import DEFAULT, Choice, Scenario, SizeBasis
 from colltune.core.steps import Steps
 
 # In a mask: what was decided before goes, whatever it is. The default is "stays"; another choice "stays if it is this".

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from math import exp, log
 
 from colltune.catalog import Catalogue, Need
-from colltune.core.choice import Choice
 from colltune.core.decision_table import DecisionTable
 from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
-from colltune.core.scenario import REDUCTIONS, Scenario
+from colltune.core.sample import REDUCTIONS, Choice, Scenario
 from colltune.core.steps import Steps
 from colltune.core.units import format_size
 from colltune.distill.selection import Measured

@@ -12,8 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from colltune.core.choice import DEFAULT, Choice
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Scenario
 
 Floats = NDArray[np.float64]
 # Of the luck of being the best of many, the part in what is compared with the default, which is not of these.

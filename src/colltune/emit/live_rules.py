@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from colltune.catalog import Algorithm, Catalogue
-from colltune.core.choice import DEFAULT, Choice, format_choice, parse_choice
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.scenario import SizeBasis
+from colltune.core.sample import DEFAULT, Choice, SizeBasis, format_choice, parse_choice
 from colltune.emit.rule_text import MOST_CHOICES, format_bound, format_list, format_rules, parse_lines
 
 LIVE_FILE = "colltune-live.rules"

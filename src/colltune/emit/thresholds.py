@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 
-from colltune.core.choice import Choice
 from colltune.core.errors import InputError
-from colltune.core.scenario import PER_BLOCK, Scenario
+from colltune.core.sample import PER_BLOCK, Choice, Scenario
 
 CVARS_FILE = "mpich-thresholds.env"
 _LARGEST = 2**31 - 1

@@ -3,11 +3,10 @@
 from collections.abc import Callable, Sequence
 from functools import reduce
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.decision_table import LEAST_RANKS, ByRanks, BySize, DecisionTable, agreed
 from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
-from colltune.core.scenario import SizeBasis
+from colltune.core.sample import DEFAULT, Choice, SizeBasis
 from colltune.core.steps import Span, Steps
 
 _DEFAULT: BySize = Steps.always(DEFAULT)

@@ -14,11 +14,9 @@ from functools import cache
 from math import comb
 from statistics import median, quantiles
 
-from colltune.core.choice import Choice
 from colltune.core.interval import Interval, SpeedVerdict
 from colltune.core.proven import THRESHOLD, Decision
-from colltune.core.sample import Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Sample, Scenario, Status
 from colltune.judge.finding import Because, Finding
 from colltune.judge.sentinels import Validity
 

@@ -11,9 +11,8 @@ from statistics import geometric_mean, median
 
 import numpy as np
 
-from colltune.core.choice import Choice
 from colltune.core.interval import Interval, SpeedVerdict
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Scenario
 from colltune.judge.spread import LaunchSpread, spreads
 
 # Differences below this share are reported as the same: they do not matter to an application.

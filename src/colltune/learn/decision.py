@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colltune.core.model_answers import Model
-from colltune.core.sample import Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Sample, Scenario, Status
 from colltune.core.space import Point, Space
 from colltune.learn.belief import Belief, Observations, fit_hyperparameters, observations
 from colltune.learn.decision_model import DecisionModel

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from colltune.core.choice import Choice
 from colltune.core.model_answers import Prediction
+from colltune.core.sample import Choice
 from colltune.learn.belief import Belief, Observations, fit_hyperparameters
 from colltune.learn.gaussian import PRIOR_MEAN
 from colltune.learn.scenario_columns import scenario_columns

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Scenario
 
 Floats = NDArray[np.float64]
 

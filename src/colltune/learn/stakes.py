@@ -8,9 +8,7 @@ w * g * T seconds of the whole job, and holds the whole job while it lasts.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from colltune.core.choice import DEFAULT
-from colltune.core.sample import Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Sample, Scenario, Status
 from colltune.core.space import Point
 
 # The gain that is expected before anything is measured, and how many measured scenarios that expectation counts for.

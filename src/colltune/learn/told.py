@@ -4,10 +4,8 @@ from bisect import insort
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from colltune.core.choice import Choice
 from colltune.core.medians import breaks, pair_median
-from colltune.core.sample import Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Sample, Scenario, Status
 from colltune.core.space import Point, Space
 
 Pair = tuple[Scenario, Choice]

@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 
 from colltune.core.errors import InputError
-from colltune.core.scenario import COLLECTIVES, Scenario
+from colltune.core.sample import COLLECTIVES, Scenario
 from colltune.machine.file_formats import BENCHMARK_HEAD, log_text
 from colltune.machine.files import MIB, MOST_BYTES
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from colltune.core.errors import InputError
-from colltune.core.scenario import COLLECTIVES
+from colltune.core.sample import COLLECTIVES
 from colltune.machine.files import MIB, MOST_BYTES, read_file, unpacked
 
 

@@ -6,10 +6,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from colltune.core.choice import Choice
 from colltune.core.errors import MeasurementError
-from colltune.core.sample import Environment, Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Environment, Sample, Scenario, Status
 from colltune.core.space import Point
 from colltune.measure.contract import Answer, Effort, TimeIsUpError
 

@@ -13,12 +13,10 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from statistics import median
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.decision_table import BySize, DecisionTable
 from colltune.core.errors import LaunchError
 from colltune.core.rules import RuleSet
-from colltune.core.sample import Environment, Sample, Status
-from colltune.core.scenario import REDUCTIONS, Scenario, SizeBasis
+from colltune.core.sample import DEFAULT, REDUCTIONS, Choice, Environment, Sample, Scenario, SizeBasis, Status
 from colltune.core.space import Point
 from colltune.core.steps import Steps
 from colltune.measure.contract import Answer, Effort, Launch, TimeIsUpError

@@ -10,10 +10,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.disturbance import Load
 from colltune.core.errors import LaunchError, MeasurementError
-from colltune.core.sample import Environment, Sample, Status
+from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Status
 from colltune.core.space import Point
 from colltune.measure.agent_process import AgentProcess, parse_fields
 from colltune.measure.contract import Answer, Effort, TimeIsUpError

@@ -12,9 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from colltune.core.choice import Choice
-from colltune.core.sample import Environment, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Environment, Scenario, Status
 from colltune.measure.answers import Answered, AnsweringSource
 from colltune.measure.contract import Effort
 

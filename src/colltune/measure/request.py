@@ -4,9 +4,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from colltune.core.choice import Choice
 from colltune.core.disturbance import Load
-from colltune.core.sample import Overlap, Sample, Status
+from colltune.core.sample import Choice, Overlap, Sample, Status
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
 from colltune.measure.resolve import Settings

@@ -4,8 +4,8 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from colltune.core.choice import Choice
 from colltune.core.errors import LaunchError
+from colltune.core.sample import Choice
 from colltune.machine.process import run_launch
 
 Settings = tuple[tuple[str, int], ...]

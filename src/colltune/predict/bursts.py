@@ -7,8 +7,7 @@ machines, and the times below it do not reveal it. MPICH throttles scattered all
 
 import re
 
-from colltune.core.choice import Choice
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Scenario
 
 _AT_ONCE = re.compile(r"non_?blocking|scatter_?dest|(?:^|_)linear(?!_sync)")
 _GROUP = re.compile(r"(\d+)_procs_leader")

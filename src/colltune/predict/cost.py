@@ -11,8 +11,7 @@ from operator import attrgetter
 import numpy as np
 
 from colltune.catalog.read import read_toml
-from colltune.core.choice import DEFAULT, Choice, parse_choice
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Scenario, parse_choice
 from colltune.learn.scenario_columns import Floats
 from colltune.predict.bursts import in_flight
 from colltune.traffic import Traffic, describe

@@ -5,8 +5,7 @@ from statistics import geometric_mean
 
 import numpy as np
 
-from colltune.core.choice import DEFAULT, Choice
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Scenario
 from colltune.core.summary import Guess
 from colltune.learn.scenario_columns import Floats
 from colltune.predict.deviation import LOSS, probability_of_loss

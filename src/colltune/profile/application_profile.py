@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from colltune.core.scenario import COLLECTIVES, REDUCTIONS, Scenario
+from colltune.core.sample import COLLECTIVES, REDUCTIONS, Scenario
 
 # Forms whose calls end in MPI_Wait, so that the time of the call itself says little.
 BLOCKING = "blocking"

@@ -6,7 +6,7 @@ not in the profile. So they cannot be weighed against other calls, and `tune --p
 
 from collections.abc import Collection
 
-from colltune.core.scenario import NONBLOCKING
+from colltune.core.sample import NONBLOCKING
 from colltune.core.units import format_count
 from colltune.profile.application_profile import BLOCKING, Calls, Profile
 

@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import Protocol
 
 from colltune.bench.contract import Bench, LibraryBench
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.disturbance import Disturbance
 from colltune.core.errors import LaunchError
 from colltune.core.medians import medians_of
 from colltune.core.proven import Decision, Verdict, Why
 from colltune.core.rules import RuleSet
-from colltune.core.sample import Sample
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Sample, Scenario
 from colltune.core.space import Weight
 from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.core.switchback import Standing

@@ -4,11 +4,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from statistics import median
 
 from colltune.bench.contract import Bench
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.proven import Decision, Verdict, fewest_groups, lower_bound
 from colltune.core.rules import RuleSet
-from colltune.core.sample import Sample, Status
-from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, SizeBasis, Status
 from colltune.core.space import Space
 from colltune.distill.decide import Baseline
 from colltune.distill.minimal_rules import distill_proven

@@ -4,12 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean, quantiles
 
-from colltune.core.choice import Choice
 from colltune.core.grouping import grouped
 from colltune.core.medians import pair_median
 from colltune.core.proven import Decision, Verdict
-from colltune.core.sample import Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Sample, Scenario, Status
 from colltune.report.findings import Findings, collective_gains
 
 

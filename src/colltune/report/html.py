@@ -14,8 +14,7 @@ from colltune.core.errors import on_os_error
 from colltune.core.grouping import grouped
 from colltune.core.judged_together import JudgedRegion
 from colltune.core.proven import Verdict
-from colltune.core.sample import Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Scenario, Status
 from colltune.core.units import format_size, format_times
 from colltune.core.version import __version__
 from colltune.judge.wording import cells

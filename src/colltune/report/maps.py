@@ -5,9 +5,8 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.proven import Decision, Verdict
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Scenario
 from colltune.core.units import format_duration, format_size
 from colltune.report.findings import ChoiceTiming, Findings, ScenarioTimes
 

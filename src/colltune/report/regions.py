@@ -2,7 +2,7 @@
 
 from colltune.core.decision_table import LEAST_RANKS
 from colltune.core.rules import Region
-from colltune.core.scenario import PER_BLOCK, REDUCTIONS, SizeBasis
+from colltune.core.sample import PER_BLOCK, REDUCTIONS, SizeBasis
 from colltune.core.steps import Span
 from colltune.core.units import format_size
 

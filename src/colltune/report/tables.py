@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.judged_together import JudgedRegion
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Scenario
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_duration, format_size
 from colltune.judge.promises import Holding

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from colltune.core.choice import Choice
 from colltune.core.proven import Verdict
+from colltune.core.sample import Choice
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_size
 from colltune.machine.command_lines import colltune_command

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from colltune.core.sample import Sample
-from colltune.core.scenario import PER_BLOCK, Scenario
+from colltune.core.sample import PER_BLOCK, Sample, Scenario
 
 Floats = NDArray[np.float64]
 # The line is fitted anew once there are so many times more samples.

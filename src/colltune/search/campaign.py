@@ -10,10 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.medians import broken_choices
-from colltune.core.sample import Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status
 from colltune.core.space import Point, Space
 from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.core.summary import StopReason

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from colltune.core.grouping import grouped
-from colltune.core.sample import Sample, Status
-from colltune.core.scenario import PER_BLOCK, Scenario
+from colltune.core.sample import PER_BLOCK, Sample, Scenario, Status
 from colltune.measure.contract import Effort
 
 # Bytes that move per rank below which a call says what a round takes, and from which it says what a byte takes.

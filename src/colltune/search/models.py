@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from colltune.core.choice import Choice
 from colltune.core.model_answers import Model, Prediction
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Scenario
 from colltune.core.summary import StopReason
 from colltune.learn.contract import Learner
 from colltune.search.campaign import Outcome

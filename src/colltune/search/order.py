@@ -5,9 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from colltune.core.choice import Choice
-from colltune.core.sample import Sample
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Sample, Scenario
 from colltune.core.space import Point, Space
 from colltune.core.summary import StopReason
 from colltune.learn.contract import Learner

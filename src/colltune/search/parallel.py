@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from colltune.bench.contract import Bench
-from colltune.core.choice import DEFAULT
-from colltune.core.sample import Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Sample, Scenario, Status
 from colltune.core.space import Point
 from colltune.core.topology import Top, Topology
 from colltune.measure.contract import Effort, ParallelSource, TimeIsUpError

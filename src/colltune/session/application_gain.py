@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, geometric_mean
 
-from colltune.core.choice import Choice
 from colltune.core.interval import Interval
+from colltune.core.sample import Choice
 from colltune.core.switchback import BlockTimes, Cell, Experiment
 from colltune.judge.evidence import FEWEST_LAUNCHES, interval_of, pooled_scale
 from colltune.prove.in_run.in_application import (

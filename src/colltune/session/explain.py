@@ -4,10 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from colltune.bench.backends import recall_backend
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.collective_names import parse_collective
 from colltune.core.errors import InputError
-from colltune.core.scenario import REDUCTIONS, Scenario
+from colltune.core.sample import DEFAULT, REDUCTIONS, Choice, Scenario
 from colltune.core.units import parse_size
 from colltune.deploy.live_selector import only_live
 from colltune.profile.application_profile import stakes

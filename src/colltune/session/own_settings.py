@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from colltune.core.choice import DEFAULT
+from colltune.core.sample import DEFAULT
 from colltune.core.units import format_count
 from colltune.deploy.applied import AppliedTuning
 from colltune.machine.preload import PRELOAD

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from colltune.bench.recorded_cluster import RecordedBench
-from colltune.core.choice import DEFAULT
 from colltune.core.proven import Verdict
 from colltune.core.rules import RuleSet
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Scenario
 from colltune.core.space import Weight, weights_by_ranks
 from colltune.prove.audit.harm import SLOWER
 from colltune.session.tuning.options import Listener, TuneOptions, TuneResult

@@ -17,9 +17,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from colltune.core.choice import format_choice, parse_choice
 from colltune.core.errors import InputError
-from colltune.core.sample import Environment, Sample
+from colltune.core.sample import Environment, Sample, format_choice, parse_choice
 from colltune.core.version import __version__
 from colltune.machine.files import unpacked
 from colltune.site.identity import Identity

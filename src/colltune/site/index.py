@@ -14,11 +14,9 @@ from itertools import groupby, product, repeat
 from operator import itemgetter
 from typing import NamedTuple
 
-from colltune.core.choice import Choice, format_choice, parse_choice
 from colltune.core.errors import InputError, on_os_error
 from colltune.core.garbage import without_collections
-from colltune.core.sample import OtherViews, Sample
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, OtherViews, Sample, Scenario, format_choice, parse_choice
 from colltune.machine.files import LARGEST_BYTES, read_file, write_atomically
 from colltune.site.entry import BadEntryError, LaterEntryError, RevokedError, Saved
 from colltune.site.index_rows import LISTED, TABLES, VERSION, forget, insert, place_of

@@ -12,9 +12,7 @@ from importlib import resources
 
 import msgspec
 
-from colltune.core.choice import format_choice
-from colltune.core.sample import Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Sample, Scenario, Status, format_choice
 from colltune.machine.files import read_record
 from colltune.site.entry import Entry
 from colltune.site.packed import pack_numbers

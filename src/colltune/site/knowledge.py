@@ -8,13 +8,11 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.garbage import without_collections
 from colltune.core.grouping import grouped
 from colltune.core.proven import Decision, Verdict, Why
-from colltune.core.sample import Environment, Sample
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario
 from colltune.machine.files import read_file
 from colltune.site.entry import BadEntryError, LaterEntryError
 from colltune.site.identity import Identity

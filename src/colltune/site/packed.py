@@ -6,9 +6,7 @@ from functools import cache
 from math import nan
 from typing import Any, cast
 
-from colltune.core.choice import Choice
-from colltune.core.sample import Overlap, Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Overlap, Sample, Scenario, Status
 
 # The numbers of a sample before those of its repetitions: its times by other conventions in seconds (not a number:
 # not taken), cost, start, launch, group, overlap, page faults, and the times in other states of memory.

@@ -4,9 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from colltune.core.choice import DEFAULT, Choice
-from colltune.core.sample import OtherViews, Sample, Status, log_speedup
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, OtherViews, Sample, Scenario, Status, log_speedup
 
 
 class PairedRatio(NamedTuple):

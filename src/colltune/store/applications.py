@@ -13,11 +13,9 @@ from typing import Annotated
 
 import msgspec
 
-from colltune.core.choice import Choice, format_choice
 from colltune.core.errors import ColltuneError, InputError, on_os_error
 from colltune.core.grouping import grouped
-from colltune.core.sample import Environment
-from colltune.core.scenario import COLLECTIVES, SizeBasis
+from colltune.core.sample import COLLECTIVES, Choice, Environment, SizeBasis, format_choice
 from colltune.core.switchback import BlockPair, BlockTimes, Cell, Experiment
 from colltune.machine.files import fitted, parse_json, read_file, read_text, write_atomically
 from colltune.mpi.application import UNKNOWN, Application

@@ -8,10 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from colltune.core.choice import Choice
 from colltune.core.errors import ColltuneError, EnvironmentMismatchError, InputError
-from colltune.core.sample import Environment, Sample
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Environment, Sample, Scenario
 from colltune.store.journal import read_journal, require_idle, require_same
 from colltune.store.tuning import CONFIRMATION, JOURNAL, MANIFEST, load_tuning
 

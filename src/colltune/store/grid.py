@@ -9,9 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from colltune.core.choice import DEFAULT, Choice
-from colltune.core.sample import Environment
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Environment, Scenario
 from colltune.core.space import Space
 from colltune.store.grid_noise import drawn
 

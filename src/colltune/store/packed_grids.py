@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from colltune.core.choice import parse_choice
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Scenario, parse_choice
 from colltune.store.grid import Grid
 
 PARTS = ("time_s", "default_s", "cost_s", "spread")

@@ -23,11 +23,9 @@ from typing import Annotated
 
 import msgspec
 
-from colltune.core.choice import Choice
 from colltune.core.disturbance import Load
 from colltune.core.errors import MeasurementError
-from colltune.core.sample import Environment, Overlap, Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Environment, Overlap, Sample, Scenario, Status
 
 FORMAT = 1
 # Ten times those of the measuring program (CT_MAX_REPETITIONS).

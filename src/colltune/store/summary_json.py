@@ -6,12 +6,11 @@ from typing import Annotated, Any
 
 import msgspec
 
-from colltune.core.choice import Choice, format_choice, parse_choice
 from colltune.core.disturbance import Disturbance
 from colltune.core.errors import InputError
 from colltune.core.interval import Interval
 from colltune.core.proven import Decision, Verdict, Why
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Scenario, format_choice, parse_choice
 from colltune.core.summary import ApplicationRuns, Budget, Guess, HeapRuns, PredictedSizes, Summary, TimeShare
 
 # What the median of a few dozen ratios can be told by.

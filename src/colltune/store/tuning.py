@@ -14,12 +14,10 @@ from pathlib import Path
 
 import msgspec
 
-from colltune.core.choice import format_choice
 from colltune.core.errors import ColltuneError, InputError, on_os_error
 from colltune.core.proven import Verdict
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.sample import Environment
-from colltune.core.scenario import SizeBasis
+from colltune.core.sample import Environment, SizeBasis, format_choice
 from colltune.core.summary import Summary
 from colltune.machine.file_formats import described
 from colltune.machine.files import fitted, parse_json, read_file, write_atomically

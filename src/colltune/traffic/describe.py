@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from colltune.core.choice import Choice
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Scenario
 from colltune.traffic.catalogued import COMMON, OF_LIBRARY
 from colltune.traffic.names import Planner, ScheduleSetting, first_match
 from colltune.traffic.recorded_algorithms import RECORDED

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from colltune.core.choice import Value
+from colltune.core.sample import Value
 from colltune.traffic.rounds import Schedule
 
 

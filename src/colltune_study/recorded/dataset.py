@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from colltune.core.choice import Choice, Value, parse_choice
 from colltune.core.errors import InputError
 from colltune.core.extras import extra
-from colltune.core.scenario import COLLECTIVES, Scenario
+from colltune.core.sample import COLLECTIVES, Choice, Scenario, Value, parse_choice
 from colltune.machine.benchmark_output import parse_output
 from colltune.machine.file_formats import Format, require_format
 from colltune.machine.files import LARGEST_BYTES, read_file, unpacked

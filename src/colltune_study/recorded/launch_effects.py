@@ -7,8 +7,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from colltune.core.choice import Choice
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Scenario
 
 # Calls of a choice that share what a moment does to them.
 ROUND = 10

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from colltune.core.errors import InputError
-from colltune.core.scenario import COLLECTIVES
+from colltune.core.sample import COLLECTIVES
 
 if TYPE_CHECKING:
     import pandas

@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from colltune.core.choice import format_choice
-from colltune.core.sample import Sample, Status
+from colltune.core.sample import Sample, Status, format_choice
 from colltune.core.version import __version__
 from colltune_study.research.simulate import Run
 

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from colltune.core.choice import Choice
-from colltune.core.sample import Sample
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Sample, Scenario
 from colltune.measure.contract import Effort
 from colltune.measure.replay import MeasuringCost, ReplaySource
 from colltune.search.campaign import Campaign

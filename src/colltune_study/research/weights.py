@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from colltune.core.errors import InputError
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Scenario
 from colltune.machine.files import read_file, read_record
 from colltune.profile.application_profile import Profile
 from colltune.store.grid import Floats, Grid

@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from colltune.core.choice import Choice
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Scenario
 from colltune_study.simulated.simulated_catalogue import SimulatedCatalogue, load_simulated
 
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from colltune.catalog.catalogue import Catalogue, needs_hold
 from colltune.catalog.entries import Algorithm, CollectiveEntry, Kind, Need, Parameter
-from colltune.core.choice import DEFAULT, Choice, parse_choice
-from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.sample import DEFAULT, Choice, Scenario, SizeBasis, parse_choice
 
 VERSION = "1"  # of the algorithms: times of two versions are not to be compared
 _NONE = Algorithm("none", Kind.COMPOSITION, "", candidate=False, why_not="a simulated cluster has no compositions")

@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from colltune.bench.contract import Event, WithoutMpi, unheard
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
-from colltune.core.sample import Environment
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Environment, Scenario
 from colltune.core.space import Space, message_sizes, shapes
 from colltune.core.topology import Topology
 from colltune.core.units import format_count

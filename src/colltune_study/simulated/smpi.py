@@ -10,9 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from colltune.core.choice import Choice
-from colltune.core.sample import Environment, Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Environment, Sample, Scenario, Status
 from colltune.core.space import Point
 from colltune.machine.files import read_file, read_record
 from colltune.measure.contract import Answer, Effort, TimeIsUpError

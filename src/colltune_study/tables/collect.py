@@ -9,11 +9,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from colltune.bench.workbench import Workbench
-from colltune.core.choice import DEFAULT
 from colltune.core.errors import InputError
 from colltune.core.medians import broken_choices
-from colltune.core.sample import Environment, Sample, Status
-from colltune.core.scenario import REDUCTIONS, Scenario
+from colltune.core.sample import DEFAULT, REDUCTIONS, Environment, Sample, Scenario, Status
 from colltune.core.space import Point, Space, counts, message_sizes, powers_of_two
 from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.measure.contract import Effort, Source

@@ -15,11 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from colltune.core.choice import DEFAULT, format_choice
 from colltune.core.errors import InputError, on_os_error
 from colltune.core.extras import extra
-from colltune.core.sample import Environment, Sample, Status
-from colltune.core.scenario import PER_BLOCK
+from colltune.core.sample import DEFAULT, PER_BLOCK, Environment, Sample, Status, format_choice
 from colltune.machine.files import write_atomically
 
 Value = str | int | float | bool

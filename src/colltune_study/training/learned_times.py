@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesRegressor
 
-from colltune.core.choice import Choice
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Scenario
 from colltune.learn.scenario_columns import Floats
 from colltune.predict.bursts import in_flight
 from colltune.predict.cost import Kind, Pair, described, kind_of

@@ -21,8 +21,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from colltune.core.choice import Choice
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Scenario
 from colltune.learn.scenario_columns import Floats, scenario_columns
 from colltune.predict.bursts import in_flight, posts_at_once
 from colltune.predict.cost import Pair, terms

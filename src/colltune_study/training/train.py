@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from colltune.core.choice import format_choice
 from colltune.core.errors import InputError, on_os_error
+from colltune.core.sample import format_choice
 from colltune.predict.cost import TERMS
 from colltune.predict.model import HEAD, SCHEMA, TimesModel
 from colltune_study.recorded.dataset import load_grids

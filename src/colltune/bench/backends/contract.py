@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import ClassVar, Protocol, Self
 
 from colltune.catalog import Catalogue
-from colltune.core.choice import Choice
 from colltune.core.rules import RuleSet
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Scenario
 from colltune.emit.contract import Emitter
 
 

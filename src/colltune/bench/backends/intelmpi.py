@@ -7,11 +7,10 @@ from tempfile import TemporaryDirectory
 from typing import ClassVar
 
 from colltune.catalog import Catalogue, load
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.decision_table import DecisionTable
 from colltune.core.errors import InputError, on_os_error
 from colltune.core.rules import RuleSet
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Scenario
 from colltune.emit.intelmpi import DUMP, IntelMpiEmitter, Presets, asked
 from colltune.machine.files import read_file
 

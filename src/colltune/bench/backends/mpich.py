@@ -9,11 +9,9 @@ from typing import Any
 
 from colltune.bench.backends.contract import Steered
 from colltune.catalog import Catalogue, load
-from colltune.core.choice import Choice
 from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
-from colltune.core.sample import Environment
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Environment, Scenario
 from colltune.emit.mpich.below import agreeing, shared_by, written_by_file
 from colltune.emit.mpich.defaults import DefaultTrees, cut_default_trees, holds_named_trees
 from colltune.emit.mpich.outcome import describe_outcome, trees_of, twin_of_default

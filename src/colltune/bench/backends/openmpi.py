@@ -16,9 +16,8 @@ from colltune.bench.backends.openmpi_components import (
 )
 from colltune.catalog import load
 from colltune.catalog.openmpi_components import OpenMpiCatalogue
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.rules import RuleSet
-from colltune.core.scenario import COLLECTIVES, Scenario
+from colltune.core.sample import COLLECTIVES, DEFAULT, Choice, Scenario
 from colltune.emit.openmpi.reader import reads_version_2
 from colltune.emit.openmpi.rules_file import OpenMpiEmitter
 from colltune.machine.files import read_text

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from colltune.catalog.read import read_toml
 from colltune.core.grouping import grouped
-from colltune.core.scenario import COLLECTIVES
+from colltune.core.sample import COLLECTIVES
 
 VERBOSE = {"OMPI_MCA_coll_base_verbose": "10"}
 _ALL = frozenset(COLLECTIVES)

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 
 from colltune.catalog import Catalogue
-from colltune.core.choice import Choice
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Scenario
 
 
 class RecordedBackend:

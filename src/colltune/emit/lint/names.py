@@ -12,7 +12,7 @@ from functools import cache
 from colltune.catalog import NO_DEVICE, Algorithm, Catalogue, CollectiveEntry
 from colltune.catalog import Kind as AlgorithmKind
 from colltune.catalog.read import read_toml
-from colltune.core.choice import Value
+from colltune.core.sample import Value
 from colltune.emit.lint.operators import INTRA_ONLY
 
 

@@ -13,10 +13,9 @@ from functools import cache
 from typing import NamedTuple
 
 from colltune.catalog import Catalogue, Kind
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.decision_table import ByRanks, BySize, DecisionTable
 from colltune.core.rules import Region, RuleSet
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Scenario
 from colltune.core.steps import Span, Steps
 
 # In place of an algorithm of shared memory: the general one, whichever that is.

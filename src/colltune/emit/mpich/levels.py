@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from colltune.core.choice import Choice
 from colltune.core.decision_table import ByRanks
-from colltune.core.scenario import NONBLOCKING, blocking_form
+from colltune.core.sample import NONBLOCKING, Choice, blocking_form
 from colltune.core.steps import Steps
 from colltune.emit.mpich.tree import Tree, grouped
 

@@ -6,11 +6,10 @@ the same communicator. Measured under the library's own trees, ``nb`` would be a
 
 from collections.abc import Iterable
 
-from colltune.core.choice import Choice
 from colltune.core.decision_table import DecisionTable
 from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
-from colltune.core.scenario import NONBLOCKING, blocking_form
+from colltune.core.sample import NONBLOCKING, Choice, blocking_form
 
 NB = Choice("nb")
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from colltune.catalog import Catalogue
-from colltune.core.choice import Choice
 from colltune.core.errors import InputError
+from colltune.core.sample import Choice
 from colltune.emit.mpich.defaults import DefaultTrees
 from colltune.emit.mpich.selection_file import CH4_FILE, GENERAL_FILE, POSIX_FILE
 from colltune.emit.mpich.tree import Call, Leaf, Tree, decide, parse_tree

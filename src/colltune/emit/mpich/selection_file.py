@@ -19,11 +19,10 @@ from typing import Any, NamedTuple
 
 from colltune.catalog import NO_DEVICE, Algorithm, Catalogue, Kind, Need, load
 from colltune.catalog.read import read_toml
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.decision_table import ByRanks, DecisionTable
 from colltune.core.errors import InputError
 from colltune.core.rules import Region, Rule, RuleSet
-from colltune.core.scenario import NONBLOCKING
+from colltune.core.sample import DEFAULT, NONBLOCKING, Choice
 from colltune.core.steps import Steps
 from colltune.emit.mpich.below import GENERAL, Demand, Where, agreeing, demands_of, inner_spans, join, split, table_of
 from colltune.emit.mpich.defaults import DefaultTrees, cut_default_trees

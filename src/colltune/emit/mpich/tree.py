@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from colltune.core.errors import InputError
-from colltune.core.scenario import REDUCTIONS, Scenario, SizeBasis
+from colltune.core.sample import REDUCTIONS, Scenario, SizeBasis
 from colltune.machine.files import parse_json
 
 Tree = dict[str, "Tree"]

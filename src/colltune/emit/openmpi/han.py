@@ -7,9 +7,9 @@ collective, communicator size and message size, and names the component for each
 
 from collections.abc import Sequence
 
-from colltune.core.choice import DEFAULT
 from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
+from colltune.core.sample import DEFAULT
 from colltune.emit.lint.check import Check
 from colltune.emit.openmpi.lint_han import ALL_RANKS, read_han
 from colltune.emit.openmpi.reader import ReadError

@@ -12,7 +12,7 @@ from typing import cast
 
 from colltune.catalog import Catalogue, Need
 from colltune.catalog.openmpi_components import OpenMpiCatalogue
-from colltune.core.scenario import SizeBasis
+from colltune.core.sample import SizeBasis
 from colltune.emit.lint.check import HARMLESS, Check, FindingsOfFile
 from colltune.emit.openmpi.reader import MessageRule, ReadError, Row, Rows, RuleCommunicator, read_rows
 from colltune.emit.openmpi.rules_file import RulesTable, format_rules

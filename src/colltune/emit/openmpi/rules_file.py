@@ -14,10 +14,10 @@ from pathlib import Path
 
 from colltune.catalog import Need
 from colltune.catalog.openmpi_components import OpenMpiCatalogue
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.decision_table import LEAST_RANKS, BySize
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
+from colltune.core.sample import DEFAULT, Choice
 from colltune.core.steps import Span
 from colltune.emit.openmpi.han import HAN_FILE, format_han
 from colltune.emit.openmpi.reader import MessageRule, ReadError, read_rows

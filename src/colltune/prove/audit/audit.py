@@ -13,10 +13,8 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from colltune.core.choice import Choice
 from colltune.core.proven import Decision, Verdict, Why
-from colltune.core.sample import Heaps, OtherViews, Sample, Status, log_speedup
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Heaps, OtherViews, Sample, Scenario, Status, log_speedup
 from colltune.core.space import Point
 from colltune.core.switchback import Standing
 from colltune.judge.evidence import FEWEST_LAUNCHES, Yardstick, log_evidence, scatter_of, share_of_nulls

@@ -10,8 +10,7 @@ from statistics import fmean, median
 import numpy as np
 
 from colltune.core.proven import Verdict, Why, launches_text
-from colltune.core.sample import Heaps, OtherViews
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Heaps, OtherViews, Scenario
 from colltune.core.units import format_count
 from colltune.judge import evidence
 from colltune.prove.audit.claims import Claim, cut_in_two

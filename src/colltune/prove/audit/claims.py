@@ -16,8 +16,7 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from colltune.core.choice import DEFAULT, Choice
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Scenario
 from colltune.core.space import neighbours
 
 Floats = NDArray[np.float64]

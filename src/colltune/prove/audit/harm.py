@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from colltune.core.choice import Choice
 from colltune.core.grouping import grouped
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Scenario
 from colltune.prove.audit.claims import Claim
 from colltune.prove.audit.effects import ChoiceEffect, Seen
 

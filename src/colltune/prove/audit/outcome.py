@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from colltune.core.interval import Interval
 from colltune.core.proven import Decision, Verdict, Why
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Scenario
 from colltune.core.units import format_count
 from colltune.judge.evidence import FEWEST_LAUNCHES, Yardstick
 from colltune.prove.audit.case import Case

@@ -12,9 +12,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import NamedTuple
 
-from colltune.core.choice import Choice
-from colltune.core.sample import Heaps, OtherViews
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Heaps, OtherViews, Scenario
 from colltune.prove.audit.effects import Seen
 
 # A comparison is no evidence where the default took so many times the best that any launch saw of it, or so many times

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Unpack
 
 from colltune.bench.contract import Bench, LibraryBench
-from colltune.core.choice import DEFAULT
 from colltune.core.rules import RuleSet
-from colltune.core.scenario import REDUCTIONS, Scenario
+from colltune.core.sample import DEFAULT, REDUCTIONS, Scenario
 from colltune.core.space import shapes
 from colltune.judge.verdict import Comparison
 from colltune.prove.compare.two_sides import Side, Turns, compare_sides

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from colltune.catalog.read import read_toml
-from colltune.core.choice import Choice
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Scenario
 from colltune.judge.verdict import Comparison, compare_all
 from colltune.prove.compare.two_sides import Launched
 

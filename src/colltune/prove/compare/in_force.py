@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from colltune.bench.contract import LibraryBench
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.interval import SpeedVerdict
 from colltune.core.proven import Decision, Verdict, Why
 from colltune.core.rules import RuleSet
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Scenario
 from colltune.judge.verdict import Comparison
 from colltune.measure.contract import Effort
 from colltune.prove.compare.default_against_tuned import verify

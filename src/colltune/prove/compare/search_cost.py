@@ -20,9 +20,8 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from colltune.core.choice import DEFAULT
 from colltune.core.proven import Decision
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Scenario
 from colltune.judge.spread import spreads
 from colltune.judge.verdict import Comparison
 

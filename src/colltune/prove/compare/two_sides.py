@@ -10,10 +10,8 @@ from statistics import median
 from typing import TypedDict, Unpack
 
 from colltune.bench.contract import LibraryBench
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import LaunchError
-from colltune.core.sample import Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Scenario, Status
 from colltune.core.space import Point
 from colltune.judge.verdict import Comparison, compare_all
 from colltune.measure.contract import REFUSED, Effort

@@ -12,10 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, median, pstdev
 
-from colltune.core.choice import Choice
 from colltune.core.interval import SpeedVerdict
-from colltune.core.sample import Environment
-from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.sample import Choice, Environment, Scenario, SizeBasis
 from colltune.core.space import Space
 from colltune.core.switchback import BlockPair, BlockTimes, Cell, Standing
 from colltune.judge.between_runs import BetweenRuns, between_runs

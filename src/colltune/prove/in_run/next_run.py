@@ -9,9 +9,9 @@ where a run switched it off. Runs are launches of their own, and their intervals
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.interval import SpeedVerdict
 from colltune.core.proven import THRESHOLD
+from colltune.core.sample import DEFAULT, Choice
 from colltune.core.switchback import Standing
 from colltune.deploy.explored import CallKind
 from colltune.prove.in_run.in_application import KindOfCalls

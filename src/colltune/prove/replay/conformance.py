@@ -16,7 +16,7 @@ from pathlib import Path
 
 from colltune.core.errors import LaunchError
 from colltune.core.rules import RuleSet
-from colltune.core.scenario import NONBLOCKING, SizeBasis
+from colltune.core.sample import NONBLOCKING, SizeBasis
 from colltune.core.units import format_duration
 from colltune.machine.process import run_launch
 

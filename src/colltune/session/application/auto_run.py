@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from colltune.core.choice import DEFAULT
 from colltune.core.errors import ColltuneError, InputError
+from colltune.core.sample import DEFAULT
 from colltune.core.units import format_count, format_duration
 from colltune.deploy.applied import put_in_force
 from colltune.deploy.explored import CallKind, Candidates, default_at, load_candidates, tables, with_candidates

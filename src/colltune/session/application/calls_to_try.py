@@ -15,10 +15,9 @@ import numpy as np
 
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench, require_tuned
 from colltune.catalog import Catalogue
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
-from colltune.core.scenario import Scenario, SizeBasis
+from colltune.core.sample import DEFAULT, Choice, Scenario, SizeBasis
 from colltune.core.steps import Span
 from colltune.core.units import format_size
 from colltune.deploy.explored import CallKind, Candidates, save_candidates, size_class, tables

@@ -10,8 +10,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from colltune.core.choice import Choice, format_choice
 from colltune.core.errors import ColltuneError, InputError, on_os_error
+from colltune.core.sample import Choice, format_choice
 from colltune.deploy.live_selector import FOLDER
 from colltune.emit.live_rules import LIVE_FILE, LIVE_VARIABLE, live_choices
 from colltune.mpi.application import Application

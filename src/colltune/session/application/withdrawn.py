@@ -8,11 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.decision_table import DecisionTable
 from colltune.core.interval import SpeedVerdict
 from colltune.core.rules import Region, RuleSet
-from colltune.core.sample import Environment
+from colltune.core.sample import DEFAULT, Choice, Environment
 from colltune.core.steps import Span
 from colltune.core.switchback import Standing
 from colltune.deploy.applied import AppliedTuning

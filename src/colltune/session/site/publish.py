@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from colltune.bench.workbench import MachineOptions, open_tuned_workbench
-from colltune.core.choice import DEFAULT, format_choice
 from colltune.core.errors import ColltuneError, LaunchError
 from colltune.core.interval import SpeedVerdict
 from colltune.core.proven import Verdict
+from colltune.core.sample import DEFAULT, format_choice
 from colltune.core.units import format_count
 from colltune.core.version import __version__
 from colltune.deploy.faults import faults_in

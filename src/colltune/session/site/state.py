@@ -15,7 +15,7 @@ from colltune.core.garbage import without_collections
 from colltune.core.grouping import grouped
 from colltune.core.interval import Interval
 from colltune.core.proven import Verdict
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Scenario
 from colltune.core.space import message_sizes, shapes
 from colltune.core.units import format_count
 from colltune.session.site.pending import add_or_put_by, add_pending, command_text, user_name

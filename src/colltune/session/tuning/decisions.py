@@ -6,13 +6,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from colltune.bench.contract import Bench
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.medians import medians_of
 from colltune.core.model_answers import Model
 from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import RuleSet
-from colltune.core.sample import Sample, Status
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status
 from colltune.core.space import Space
 from colltune.core.summary import Summary
 from colltune.deploy.live_selector import proven_live, with_live

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from colltune.core.errors import InputError
 from colltune.core.proven import Decision, Verdict, refused
-from colltune.core.sample import Environment
-from colltune.core.scenario import NONBLOCKING, blocking_form
+from colltune.core.sample import NONBLOCKING, Environment, blocking_form
 from colltune.core.space import Space
 from colltune.core.summary import Summary
 from colltune.distill.overlay import Layer, Layers

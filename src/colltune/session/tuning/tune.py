@@ -14,14 +14,13 @@ from threadpoolctl import threadpool_limits
 
 from colltune.bench.contract import Bench, LibraryBench
 from colltune.bench.workbench import check_collectives
-from colltune.core.choice import DEFAULT, Choice
 from colltune.core.disturbance import Disturbance
 from colltune.core.errors import InputError
 from colltune.core.interval import SpeedVerdict
 from colltune.core.medians import broken_choices, medians_of
 from colltune.core.proven import Decision, Verdict, refused
 from colltune.core.rules import RuleSet
-from colltune.core.scenario import REDUCTIONS, Scenario
+from colltune.core.sample import DEFAULT, REDUCTIONS, Choice, Scenario
 from colltune.core.space import Space
 from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.core.switchback import Standing

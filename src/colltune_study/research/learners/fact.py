@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from colltune.core.choice import Choice
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Choice, Scenario
 from colltune.core.space import Point
 from colltune.learn.scenario_columns import scenario_columns
 from colltune_study.research.learners import trees

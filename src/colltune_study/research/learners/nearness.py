@@ -5,8 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from colltune.core.choice import DEFAULT
-from colltune.core.scenario import Scenario
+from colltune.core.sample import DEFAULT, Scenario
 from colltune.core.space import Point
 from colltune.learn.scenario_columns import Floats
 from colltune.learn.told import History

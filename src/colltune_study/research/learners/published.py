@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from colltune.core.grouping import grouped
 from colltune.core.model_answers import Model, Prediction
-from colltune.core.sample import Sample
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Sample, Scenario
 from colltune.core.space import Point, Space
 from colltune.learn.scenario_columns import Floats, scenario_columns
 from colltune.learn.told import History, Pair

@@ -12,7 +12,7 @@ import numpy as np
 
 from colltune.core.extras import extra
 from colltune.core.model_answers import Model
-from colltune.core.scenario import Scenario
+from colltune.core.sample import Scenario
 from colltune.core.space import Space
 from colltune.learn.scenario_columns import Floats
 from colltune.learn.told import Pair
