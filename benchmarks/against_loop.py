@@ -37,7 +37,7 @@ from statistics import median, quantiles
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.rules import RuleSet
 from colltune.core.sample import COLLECTIVES, DEFAULT, Choice, Scenario
-from colltune.prove.compare.default_against_tuned import verify
+from colltune.prove.compare.two_sides import verify
 from colltune.store.tuning import write_files
 from on_cluster import namespace_cluster, why_not
 

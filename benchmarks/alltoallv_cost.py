@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from colltune.alltoallv.setting import Setting, Shape
+from colltune.alltoallv.lookup_table import Setting, Shape
 
 _SIZE_BYTES = 2  # what a forwarded block's size takes in a message
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from alltoallv_simulators import Timing
-from colltune.alltoallv.setting import Shape
+from colltune.alltoallv.lookup_table import Shape
 
 PLACE = Path(__file__).resolve().parents[1] / "docs" / "figures"
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable
 
-from colltune.alltoallv.lookup_table import DENSE, TableEntry
-from colltune.alltoallv.setting import LIBRARY, Setting
+from colltune.alltoallv.lookup_table import DENSE, LIBRARY, Setting, TableEntry
 
 
 def find(entries: Iterable[TableEntry], ranks: int, ppn: int, average_bytes: int, fill: int = DENSE[0]) -> Setting:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alltoallv_cost import work
-from colltune.alltoallv.setting import Setting, Shape
+from colltune.alltoallv.lookup_table import Setting, Shape
 
 Array = NDArray[np.float64]
 _FAMILIES = ("library", "linear", "pairwise", "bruck", "parata", "hieata", "hieata_staggered")

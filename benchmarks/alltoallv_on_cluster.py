@@ -27,12 +27,19 @@ import numpy as np
 
 from alltoallv_applications import matrices
 from alltoallv_lookup import find
-from colltune.alltoallv.cells import fill_class
 from colltune.alltoallv.interposed import with_alltoallv
-from colltune.alltoallv.lookup_table import FIRST_CALL, TABLE, load_table, save_table
+from colltune.alltoallv.lookup_table import (
+    FIRST_CALL,
+    LIBRARY,
+    TABLE,
+    Setting,
+    Shape,
+    fill_class,
+    load_table,
+    save_table,
+)
 from colltune.alltoallv.matrices import Matrix
 from colltune.alltoallv.samples import AlltoallvSource, Blocks
-from colltune.alltoallv.setting import LIBRARY, Setting, Shape
 from colltune.core.proven import lower_bound, upper_bound
 from colltune.core.sample import DEFAULT, Choice, Environment, Scenario
 from colltune.core.space import Point

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from colltune.alltoallv.setting import Setting, Shape
+from colltune.alltoallv.lookup_table import Setting, Shape
 from colltune.core.errors import InputError
 from colltune.machine.compile import source_directory
 

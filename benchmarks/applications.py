@@ -38,7 +38,7 @@ from colltune.emit.contract import variables_for
 from colltune.emit.mpich.selection_file import MpichEmitter
 from colltune.emit.thresholds import MODELS, fit
 from colltune.mpi.detect import find_mpi
-from colltune.profile.benefit import benefit_of
+from colltune.profile.advice import benefit_of
 from colltune.profile.profile_files import load_profile
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, Tuning, load_tuning, save_tuning

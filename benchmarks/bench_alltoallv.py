@@ -32,7 +32,7 @@ from alltoallv_model import (
 )
 from alltoallv_parts import captured_shapes, explored_shapes
 from alltoallv_simulators import NETWORKS, Pattern, Timing, compile_cluster, simulate_own
-from colltune.alltoallv.setting import LIBRARY, Setting, Shape
+from colltune.alltoallv.lookup_table import LIBRARY, Setting, Shape
 from make_alltoallv_table import (
     HELD_OUT,
     HUGE,

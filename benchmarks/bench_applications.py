@@ -48,7 +48,7 @@ from colltune.alltoallv.interposed import with_alltoallv
 from colltune.alltoallv.lookup_table import TABLE, load_table
 from colltune.core.proven import Verdict
 from colltune.deploy.live_selector import only_live
-from colltune.profile.benefit import benefit_of
+from colltune.profile.advice import benefit_of
 from colltune.profile.profile_files import load_profile
 from colltune.session.application.run_application import RunOptions, ready_run
 from colltune.store.earlier import HISTORY, PROFILE

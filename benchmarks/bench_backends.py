@@ -33,7 +33,7 @@ from colltune.core.sample import DEFAULT, Choice, SizeBasis
 from colltune.emit.live_rules import LIVE_FILE, LiveEmitter
 from colltune.judge.verdict import fewest_launches
 from colltune.machine.compile import build_library
-from colltune.prove.compare.default_against_tuned import scenarios_to_verify, verify
+from colltune.prove.compare.two_sides import scenarios_to_verify, verify
 from colltune.session.tuning.options import Listener, TuneOptions
 from colltune.session.tuning.tune import tune
 from colltune.store.earlier import tuned_sizes

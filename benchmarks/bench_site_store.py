@@ -29,14 +29,12 @@ from functools import cache
 from pathlib import Path
 
 from colltune.core.garbage import without_collections
-from colltune.core.proven import Decision, Verdict
+from colltune.core.proven import Decision, Summary, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, SizeBasis, Status
 from colltune.core.space import shapes
-from colltune.core.summary import Summary
 from colltune.session.site.state import status
-from colltune.site.entry import Entry, Provenance, name_of, pack
-from colltune.site.identity import Identity
+from colltune.site.entry import Entry, Identity, Provenance, name_of, pack
 from colltune.site.index import open_index
 from colltune.site.knowledge import recall
 from colltune.site.store import SiteStore

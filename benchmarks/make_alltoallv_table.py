@@ -18,7 +18,7 @@ from math import isqrt
 from pathlib import Path
 
 from alltoallv_simulators import NETWORKS, Pattern, Timing, compile_cluster, compile_sweep, simulate, simulate_own
-from colltune.alltoallv.setting import LIBRARY, Setting, Shape, candidates, radices
+from colltune.alltoallv.lookup_table import LIBRARY, Setting, Shape, candidates, radices
 from colltune.core.space import counts
 
 TABLE = Path(__file__).parent / "data" / "alltoallv_simulated.csv"

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from colltune.core.sample import format_choice
-from colltune.store.grid import Grid
-from colltune.store.packed_grids import PARTS
+from colltune.store.grid import PARTS, Grid
 from colltune_study.recorded.dataset import load_grids
 
 ROOT = Path(__file__).resolve().parents[1]

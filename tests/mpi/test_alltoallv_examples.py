@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from colltune.alltoallv.lookup_table import FILLS, AlltoallvRule, TableEntry, save_table
-from colltune.alltoallv.setting import Setting
+from colltune.alltoallv.lookup_table import FILLS, AlltoallvRule, Setting, TableEntry, save_table
 from colltune.mpi.installation import Installation
 from commands import run_to_end
 from compiled import program, shared

@@ -14,12 +14,12 @@ from colltune.alltoallv.lookup_table import (
     FILLS,
     FIRST_CALL,
     AlltoallvRule,
+    Setting,
     TableEntry,
     around,
     load_table,
     save_table,
 )
-from colltune.alltoallv.setting import Setting
 from colltune.emit.rule_text import HEAD
 from colltune.mpi.installation import Installation
 from compiled import shared

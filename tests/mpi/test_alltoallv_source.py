@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from colltune.alltoallv.lookup_table import FIRST_CALL
+from colltune.alltoallv.lookup_table import FIRST_CALL, Shape, candidates, choice_of
 from colltune.alltoallv.matrices import load_recorded, write_matrices
 from colltune.alltoallv.samples import AlltoallvSource, Blocks
-from colltune.alltoallv.setting import Shape, candidates, choice_of
 from colltune.alltoallv.tune_table import first_call
 from colltune.core.sample import DEFAULT, Choice, Environment, Scenario, Status
 from colltune.core.space import Point

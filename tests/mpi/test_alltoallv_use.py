@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from colltune.alltoallv.interposed import with_alltoallv
-from colltune.alltoallv.lookup_table import FILLS, FIRST_CALL, TABLE, AlltoallvRule, TableEntry, save_table
-from colltune.alltoallv.setting import Setting
+from colltune.alltoallv.lookup_table import FILLS, FIRST_CALL, TABLE, AlltoallvRule, Setting, TableEntry, save_table
 from colltune.core.errors import InputError
 from colltune.mpi.installation import Installation
 from commands import run_to_end

@@ -9,11 +9,10 @@ import pytest
 
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.errors import InputError
-from colltune.core.proven import Decision, Verdict
+from colltune.core.proven import Decision, Summary, Verdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import DEFAULT, Choice, Scenario, SizeBasis
 from colltune.core.stop import StopRequest
-from colltune.core.summary import Summary
 from colltune.deploy.live_selector import with_live
 from colltune.emit.contract import variables_for
 from colltune.mpi.installation import Installation

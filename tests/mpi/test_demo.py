@@ -13,7 +13,7 @@ import pytest
 from colltune.core.proven import Verdict
 from colltune.mpi.installation import Installation
 from colltune.session.explain import explain_call
-from colltune.store.packed_grids import unpack_grids
+from colltune.store.grid import unpack_grids
 from colltune.store.tuning import load_tuning
 from colltune_study.recorded.dataset import load_grids
 from commands import run_to_end

@@ -15,9 +15,8 @@ from jobs import colltune
 from colltune.bench.backends.intelmpi import find_obstacles
 from colltune.catalog import load
 from colltune.core.decision_table import DecisionTable
-from colltune.core.rules import RuleSet
+from colltune.core.rules import RuleSet, Steps
 from colltune.core.sample import DEFAULT, Choice, SizeBasis, Status
-from colltune.core.steps import Steps
 from colltune.emit.intelmpi import DUMP, FILE, IntelMpiEmitter, Presets, asked, read_table
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning

@@ -11,8 +11,8 @@ import pytest
 
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.errors import InputError
+from colltune.core.proven import Summary
 from colltune.core.sample import DEFAULT
-from colltune.core.summary import Summary
 from colltune.mpi.installation import Installation
 from colltune.predict.guesses import MOST_PROBABLE, gain_texts
 from colltune.predict.model import load_model

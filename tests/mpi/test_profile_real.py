@@ -14,9 +14,9 @@ from colltune.cli.profile_show import print_profile
 from colltune.core.heap import KEEPING
 from colltune.machine.compile import build_library
 from colltune.mpi.installation import Installation
+from colltune.profile.advice import faulting, page_faults_text
 from colltune.profile.application_profile import Calls, Profile
 from colltune.profile.extrapolate import extrapolate
-from colltune.profile.page_faults import faulting, page_faults_text
 from colltune.profile.parts import part_files, read_parts
 from colltune.profile.profile_files import load_profile
 from colltune.profile.profiled_start import preload_command, preload_environment

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from colltune.bench.workbench import MachineOptions, open_workbench
-from colltune.core.proven import Decision, Verdict
+from colltune.core.proven import Decision, Summary, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Scenario
-from colltune.core.summary import Summary
 from colltune.mpi.installation import Installation
 from colltune.session.site.publish import lost_here
 

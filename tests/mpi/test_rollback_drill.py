@@ -9,10 +9,9 @@ import pytest
 from jobs import legal_calls
 from slow_default import colltune
 
-from colltune.core.proven import Decision, Verdict
+from colltune.core.proven import Decision, Summary, Verdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Choice, Environment, Scenario, SizeBasis
-from colltune.core.summary import Summary
 from colltune.emit.mpich.defaults import cut_default_trees
 from colltune.emit.mpich.tree import Tree, format_tree
 from colltune.mpi.installation import Installation

@@ -10,10 +10,9 @@ from live_jobs import ON_EITHER
 from slow_default import colltune
 from test_run_measure import loop_in
 
-from colltune.core.proven import Decision, Verdict
+from colltune.core.proven import Decision, Summary, Verdict
 from colltune.core.rules import Rule
 from colltune.core.sample import DEFAULT, Scenario
-from colltune.core.summary import Summary
 from colltune.mpi.installation import Installation
 from colltune.session.site.state import status
 from colltune.site.entry import Entry, Provenance

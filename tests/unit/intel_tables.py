@@ -1,7 +1,7 @@
 """A table as Intel MPI writes it, with a leaf of its own for every preset."""
 
 from colltune.catalog import Catalogue
-from colltune.core.steps import Steps
+from colltune.core.rules import Steps
 from colltune.emit.intelmpi import Presets, TableBranch, TableLeaf, branch_of
 
 

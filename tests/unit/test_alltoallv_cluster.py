@@ -11,7 +11,7 @@ import pytest
 
 from alltoallv_simulators import MESSAGE_S, NETWORKS, Pattern, Timing, compile_cluster, simulate_own
 from bench_alltoallv import figures_of_all
-from colltune.alltoallv.setting import LIBRARY, Setting, Shape
+from colltune.alltoallv.lookup_table import LIBRARY, Setting, Shape
 from colltune.core.errors import InputError
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")

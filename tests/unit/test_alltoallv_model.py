@@ -5,7 +5,7 @@ import pytest
 
 from alltoallv_cost import work
 from alltoallv_model import COMPARED, CostModel, Query, held_out_error, plain_features
-from colltune.alltoallv.setting import LIBRARY, Setting, Shape
+from colltune.alltoallv.lookup_table import LIBRARY, Setting, Shape
 
 _SHAPE = Shape(64, 16)
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
+from colltune.alltoallv.lookup_table import Setting, Shape, choice_of, setting_of
 from colltune.alltoallv.prove import PatternProof
 from colltune.alltoallv.samples import Blocks
-from colltune.alltoallv.setting import Setting, Shape, choice_of, setting_of
 from colltune.core.errors import LaunchError
 from colltune.core.proven import Verdict
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, Status

@@ -15,7 +15,7 @@ from colltune.measure.contract import Effort
 from colltune.prove.audit.audit import Audit
 from colltune.prove.audit.claims import claims_of
 from colltune.prove.audit.harm import HARMED_SHARE, SLOWER
-from colltune.site.pairs import PairedRatio
+from colltune.site.index_rows import PairedRatio
 from colltune_study.simulated.drawn import QUIET, Noise, SimulatedSource
 from examples import examples
 

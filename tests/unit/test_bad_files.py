@@ -18,8 +18,7 @@ from colltune.core.errors import InputError
 from colltune.machine.files import parse_json, read_file
 from colltune.session.site.state import status
 from colltune.site import entry as limits
-from colltune.site.entry import BadEntryError, name_of, pack, unpack
-from colltune.site.identity import Identity
+from colltune.site.entry import BadEntryError, Identity, name_of, pack, unpack
 from colltune.site.index import open_index
 from colltune.site.release import publish
 from colltune.site.store import INBOX, SiteStore

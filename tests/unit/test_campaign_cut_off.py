@@ -7,10 +7,10 @@ import pytest
 from campaign_bench import AMPLE_S, Bench
 
 from colltune.core.medians import broken_choices
+from colltune.core.proven import StopReason
 from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status
 from colltune.core.space import Point, Space
 from colltune.core.stop import StopRequestedError
-from colltune.core.summary import StopReason
 from colltune.measure.contract import Effort
 from colltune.search.campaign import Progress
 from colltune_study.testing import RING, TREE, small_space, true_time_s

@@ -15,9 +15,9 @@ from written_summary import read_summary
 import colltune as colltune_api
 import colltune as colltune_package
 import commands
+from colltune.core.proven import Summary
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Choice, Environment, SizeBasis
-from colltune.core.summary import Summary
 from colltune.core.version import read_version
 from colltune.machine.command_lines import run_command
 from colltune.store.tuning import Provisional, Tuning, load_tuning, save_tuning

@@ -15,8 +15,7 @@ from colltune.core.interval import SpeedVerdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import DEFAULT, Choice, Environment, Scenario, SizeBasis, Status
 from colltune.measure.watch import Watch
-from colltune.prove.compare.default_against_tuned import tuned_side
-from colltune.prove.compare.two_sides import Side, compare_sides
+from colltune.prove.compare.two_sides import Side, compare_sides, tuned_side
 from colltune.session.compare import Verification, _judged, look_and_compare
 from colltune.session.sides import parse_side
 from colltune.store.tuning import Tuning, save_tuning

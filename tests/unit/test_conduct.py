@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
+from colltune.core.proven import StopReason
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, Status
 from colltune.core.space import Point, Space
-from colltune.core.summary import StopReason
 from colltune.core.topology import Top, Topology
 from colltune.learn.decision import DecisionLearner
 from colltune.measure.contract import Answer, Effort

@@ -10,7 +10,7 @@ from test_proof import BESIDE, FAST, MINE, RING, TREE, Bench, usual
 from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status, parse_choice
 from colltune.core.space import Space
 from colltune.distill.decide import Decided, decide
-from colltune.search.models import MeasuredModel
+from colltune.search.campaign import MeasuredModel
 
 
 def decide_one(

@@ -15,7 +15,7 @@ from colltune.cli import display
 from colltune.cli.display import Display
 from colltune.core.heap import page_faults_of, setting_text
 from colltune.core.interval import Interval, SpeedVerdict
-from colltune.core.proven import Decision, Verdict
+from colltune.core.proven import Budget, Decision, Summary, TimeShare, Verdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import (
     DEFAULT,
@@ -29,7 +29,6 @@ from colltune.core.sample import (
     log_speedup,
     parse_choice,
 )
-from colltune.core.summary import Budget, Summary, TimeShare
 from colltune.judge.verdict import compare
 from colltune.machine.compile import source_directory
 from colltune.report.ending import MOST_LINES, WIDTH, ending

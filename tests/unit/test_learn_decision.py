@@ -8,10 +8,10 @@ from scipy.optimize import check_grad
 
 from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status
 from colltune.core.space import Point, Space
-from colltune.learn import gains
+from colltune.learn import decision_model
 from colltune.learn.belief import Belief, observations
 from colltune.learn.decision import DecisionLearner, DecisionSettings
-from colltune.learn.gains import expected_gains
+from colltune.learn.decision_model import expected_gains
 from colltune.learn.gaussian import PRIOR_MEAN, _objective, _Stack, kernel, kernel_diagonal, rough_variance
 from colltune.learn.noise import MEASURED_SD
 from colltune.learn.scenario_columns import scenario_columns
@@ -250,7 +250,7 @@ def test_a_sample_of_the_scenarios_ranks_pairs_about_alike(monkeypatch: pytest.M
     places, numbers = every_pair()
     noise = np.full(len(places), NOISE)
     exact = expected_gains(one, duels, places, numbers, noise)
-    monkeypatch.setattr(gains, "_CELLS", len(places) * len(SCENARIOS) // 3)
+    monkeypatch.setattr(decision_model, "_CELLS", len(places) * len(SCENARIOS) // 3)
     sampled = expected_gains(one, duels, places, numbers, noise)
     assert not np.allclose(sampled, exact, rtol=1e-3)
     assert np.corrcoef(sampled, exact)[0, 1] > 0.9

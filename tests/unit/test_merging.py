@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from colltune.core.errors import InputError
-from colltune.core.proven import Decision, Verdict
+from colltune.core.proven import Decision, Summary, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, SizeBasis, Status
 from colltune.core.space import Space
-from colltune.core.summary import Summary
 from colltune.distill.overlay import Layers
 from colltune.search.reuse import begin_journal
 from colltune.session.tuning.merging import Held, hold, keep_apart

@@ -17,10 +17,9 @@ from test_tune_in_memory import RING as SCATTERED
 from colltune.catalog import load
 from colltune.core.errors import InputError
 from colltune.core.interval import Interval
-from colltune.core.rules import RuleSet
+from colltune.core.proven import Summary
+from colltune.core.rules import RuleSet, Span
 from colltune.core.sample import DEFAULT, Choice, Environment, Scenario, SizeBasis
-from colltune.core.steps import Span
-from colltune.core.summary import Summary
 from colltune.core.switchback import Standing
 from colltune.deploy.applied import AppliedTuning
 from colltune.deploy.explored import CallKind, Candidates, default_at, load_candidates, save_candidates, tables

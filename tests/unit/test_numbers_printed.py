@@ -13,11 +13,10 @@ from rich.console import Console
 
 from colltune.cli.compare import exit_code_of, show
 from colltune.core.interval import Interval
-from colltune.core.proven import Decision, Verdict
+from colltune.core.proven import Budget, Decision, Summary, TimeShare, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, SizeBasis, Status
 from colltune.core.space import Space
-from colltune.core.summary import Budget, Summary, TimeShare
 from colltune.core.switchback import BlockPair, BlockTimes, Cell, Experiment
 from colltune.core.units import format_budget, parse_duration
 from colltune.distill.minimal_rules import distill_proven

@@ -9,9 +9,8 @@ from colltune.bench.workbench import MachineOptions
 from colltune.catalog import load
 from colltune.core.disturbance import Disturbance
 from colltune.core.errors import InputError
-from colltune.core.proven import Decision, Verdict
+from colltune.core.proven import Decision, Summary, Verdict
 from colltune.core.sample import Choice, Environment, Sample, Scenario, Status
-from colltune.core.summary import Summary
 from colltune.learn.stakes import Stakes
 from colltune.mpi.installation import Installation, Launcher, Library
 from colltune.mpi.job import Job, Node, Scheduler

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
+from colltune.core.proven import Guess
 from colltune.core.sample import DEFAULT, Choice, Scenario
-from colltune.core.summary import Guess
 from colltune.predict.bursts import in_flight, posts_at_once
 from colltune.predict.cost import (
     RELATIVE_COLUMNS,

@@ -11,9 +11,8 @@ from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status
 from colltune.core.space import Point
 from colltune.learn.stakes import Stakes, gains_of
 from colltune.machine.command_lines import mpiexec_option
+from colltune.profile.advice import benefit_of, tunable_by_name
 from colltune.profile.application_profile import Calls, Communicator, Profile, side_by_side, stakes
-from colltune.profile.benefit import benefit_of
-from colltune.profile.nonblocking import tunable_by_name
 from colltune.profile.parts import part_files, read_parts
 from colltune.profile.profile_files import load_profile, save_profile
 from colltune.profile.profiled_start import preload_command, preload_environment

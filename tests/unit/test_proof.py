@@ -18,8 +18,8 @@ from colltune.distill.decide import Decided
 from colltune.emit.mpich.below import shared_by
 from colltune.judge.evidence import FEWEST_LAUNCHES
 from colltune.measure.contract import Effort
-from colltune.prove.compare.default_against_tuned import verify
 from colltune.prove.compare.in_force import FilesComparison
+from colltune.prove.compare.two_sides import verify
 from colltune.prove.proof import Proof
 from colltune.prove.proposed import judge_one_launch, proven_rules
 from colltune.session.tuning.options import Listener

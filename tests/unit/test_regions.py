@@ -10,12 +10,10 @@ from rule_sets import rule_sets
 from colltune.core.decision_table import DecisionTable, Difference
 from colltune.core.interval import Interval
 from colltune.core.judged_together import judged_regions
-from colltune.core.proven import Decision, Verdict
-from colltune.core.rules import Region, Rule, RuleSet
+from colltune.core.proven import Decision, Verdict, mean_of_kept
+from colltune.core.rules import Region, Rule, RuleSet, Span
 from colltune.core.sample import DEFAULT, Choice, Scenario, SizeBasis
 from colltune.core.space import neighbours
-from colltune.core.steps import Span
-from colltune.core.summary import mean_of_kept
 from colltune.prove.audit.claims import claims_of, cut_in_two
 from colltune.report.regions import format_region
 

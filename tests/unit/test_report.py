@@ -12,10 +12,9 @@ from colltune.cli.app import app
 from colltune.core.disturbance import Disturbance
 from colltune.core.errors import InputError
 from colltune.core.interval import Interval
-from colltune.core.proven import Decision, Verdict
+from colltune.core.proven import Decision, StopReason, Summary, Verdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, SizeBasis, Status
-from colltune.core.summary import StopReason, Summary
 from colltune.core.units import format_count
 from colltune.report.charts import panel_charts
 from colltune.report.curves import curve_points, panels

@@ -8,11 +8,11 @@ from alltoallv_lookup import find
 from colltune.alltoallv.lookup_table import (
     BOUND_TO,
     AlltoallvRule,
+    Setting,
     TableEntry,
     load_table,
     save_table,
 )
-from colltune.alltoallv.setting import Setting
 from colltune.core.errors import InputError
 from colltune.core.sample import Choice, Environment
 from colltune.emit.live_rules import parse_live

@@ -5,8 +5,7 @@ import random
 import pytest
 
 from colltune.core.topology import Top, Topology
-from colltune.schedule.filling import FillingPacker
-from colltune.schedule.occupancy import Occupancy
+from colltune.schedule.filling import FillingPacker, Occupancy
 from greedy_batches import GreedyBatchPacker
 from packer_laws import groups, random_tree, switches_between, task
 from packing_simulation import simulate

@@ -11,15 +11,14 @@ from hypothesis import strategies as st
 from rule_sets import CHOICES, rule_sets
 
 from colltune.core.decision_table import DecisionTable
-from colltune.core.rules import Region, RuleSet
+from colltune.core.rules import Region, RuleSet, Span, Steps
 from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, SizeBasis, Status
 from colltune.core.space import Space
-from colltune.core.steps import Span, Steps
 from colltune.distill.decide import ClaimCosts, decide
 from colltune.distill.minimal_rules import distill_proven
 from colltune.distill.overlay import Overlay
 from colltune.distill.segments import Segments
-from colltune.search.models import MeasuredModel
+from colltune.search.campaign import MeasuredModel
 
 RING, TREE = Choice("ring"), Choice("tree")
 SIZES = (8, 16, 32, 64, 128)

@@ -17,8 +17,8 @@ from test_site_store import HERE, KEY, NOW_S, entry, sample
 from colltune.core.sample import DEFAULT, Choice, Overlap, Sample, Scenario, Status
 from colltune.core.space import shapes
 from colltune.site.index import Index, open_index
+from colltune.site.index_rows import PairedRatio, comparisons_of
 from colltune.site.knowledge import recall
-from colltune.site.pairs import PairedRatio, comparisons_of
 from colltune.site.store import SiteStore
 
 

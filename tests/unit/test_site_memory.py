@@ -9,15 +9,14 @@ from pathlib import Path
 import pytest
 from memory_bench import ENVIRONMENT, MemoryBench, MemoryLibrary
 
-from colltune.core.proven import Decision, Verdict, Why
+from colltune.core.proven import Decision, Summary, Verdict, Why
 from colltune.core.sample import DEFAULT, Choice, Environment, Scenario
-from colltune.core.summary import Summary
 from colltune.prove.proof import Judged
 from colltune.session.site.pending import PENDING
 from colltune.session.tuning.options import Listener, TuneOptions, TuneResult
 from colltune.session.tuning.site_memory import SiteMemory
 from colltune.session.tuning.tune import tune
-from colltune.site.identity import Identity
+from colltune.site.entry import Identity
 from colltune.site.index import Index, open_index
 from colltune.site.knowledge import Knowledge
 from colltune.site.store import INBOX, SiteStore

@@ -12,12 +12,10 @@ from typer.testing import CliRunner
 
 from colltune.cli.app import app
 from colltune.core.errors import InputError
-from colltune.core.proven import Decision, Verdict
+from colltune.core.proven import Decision, Summary, Verdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import DEFAULT, Choice, Scenario, SizeBasis
-from colltune.core.summary import Summary
-from colltune.site.entry import Entry
-from colltune.site.identity import Identity
+from colltune.site.entry import Entry, Identity
 from colltune.site.knowledge import STALE_S
 from colltune.site.release import activate, active, publish, read_release, releases, rollback
 from colltune.site.store import SiteStore

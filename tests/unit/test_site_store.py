@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from colltune.core.errors import ColltuneError, InputError
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, Status
-from colltune.site.entry import BadEntryError, Entry, Provenance, name_of, pack, unpack
-from colltune.site.identity import Identity
+from colltune.site.entry import BadEntryError, Entry, Identity, Provenance, name_of, pack, unpack
 from colltune.site.index import open_index
 from colltune.site.store import INBOX, SiteStore
 

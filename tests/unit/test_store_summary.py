@@ -15,9 +15,19 @@ from written_summary import read_summary
 
 from colltune.core.errors import InputError
 from colltune.core.interval import Interval
-from colltune.core.proven import Decision, Verdict, Why
+from colltune.core.proven import (
+    ApplicationRuns,
+    Budget,
+    Decision,
+    Guess,
+    PredictedSizes,
+    Summary,
+    TimeShare,
+    Verdict,
+    Why,
+    mean_of_kept,
+)
 from colltune.core.sample import COLLECTIVES, Choice, Scenario
-from colltune.core.summary import ApplicationRuns, Budget, Guess, PredictedSizes, Summary, TimeShare, mean_of_kept
 from colltune.store.earlier import tuned_sizes
 from colltune.store.summary_json import write_summary
 from colltune.store.tuning import MANIFEST, load_tuning, save_tuning

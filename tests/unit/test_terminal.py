@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 
 from colltune.core.interval import Interval
-from colltune.core.proven import Decision, Verdict
+from colltune.core.proven import Decision, Summary, TimeShare, Verdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, SizeBasis, Status, parse_choice
-from colltune.core.summary import Summary, TimeShare
 from colltune.store.journal import Journal
 from colltune.store.tuning import JOURNAL, Tuning, save_tuning
 from commands import colltune

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from alltoallv_lookup import find
-from colltune.alltoallv.lookup_table import TABLE, load_table, places
+from colltune.alltoallv.lookup_table import TABLE, Shape, load_table, parts_of, places, setting_of
 from colltune.alltoallv.matrices import load_recorded
 from colltune.alltoallv.samples import Blocks
-from colltune.alltoallv.setting import Shape, parts_of, setting_of
 from colltune.alltoallv.tune_table import AlltoallvOptions, AlltoallvResult, sizes_up_to, tune_alltoallv
 from colltune.core.errors import InputError
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Status

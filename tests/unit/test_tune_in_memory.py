@@ -11,10 +11,9 @@ import pytest
 from memory_bench import MemoryBench, MemoryLibrary
 
 from colltune.core.errors import InputError
-from colltune.core.proven import THRESHOLD, Decision, Verdict
+from colltune.core.proven import THRESHOLD, Decision, StopReason, Verdict
 from colltune.core.sample import DEFAULT, Choice, Scenario, Status
 from colltune.core.stop import StopRequest
-from colltune.core.summary import StopReason
 from colltune.emit.live_rules import LIVE_FILE, parse_live
 from colltune.judge.evidence import FEWEST_LAUNCHES
 from colltune.search.campaign import Progress

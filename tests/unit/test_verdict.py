@@ -16,7 +16,7 @@ from colltune.judge.verdict import (
     launches_to_decide,
     mean_speedup,
 )
-from colltune.prove.compare.default_against_tuned import held_out
+from colltune.prove.compare.two_sides import held_out
 from colltune.session.compare import Verification
 
 SCENARIO = Scenario("bcast", 1, 4, 1024)

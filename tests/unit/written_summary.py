@@ -1,6 +1,6 @@
 """Summaries as tests write them down."""
 
-from colltune.core.summary import Summary
+from colltune.core.proven import Summary
 from colltune.machine.files import fitted
 from colltune.store.summary_json import WrittenSummary
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from colltune.alltoallv.cells import fill_class
-from colltune.alltoallv.setting import COLLECTIVE, FEWEST_RANKS, Shape
+from colltune.alltoallv.lookup_table import COLLECTIVE, FEWEST_RANKS, Shape, fill_class
 from colltune.core.errors import InputError
 from colltune.profile.application_profile import BLOCKING, Calls, Profile
 

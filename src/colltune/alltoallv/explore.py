@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from colltune.alltoallv.setting import COLLECTIVE, Setting, Shape, choice_of
+from colltune.alltoallv.lookup_table import COLLECTIVE, Setting, Shape, choice_of
 from colltune.core.medians import medians_of
 from colltune.core.sample import DEFAULT, Choice, Sample, Scenario
 from colltune.core.space import Space
@@ -12,8 +12,7 @@ from colltune.core.stop import StopRequest
 from colltune.distill.decide import Decided, decide
 from colltune.learn.decision import DecisionLearner
 from colltune.measure.contract import Effort, Source
-from colltune.search.campaign import Campaign, Outcome
-from colltune.search.models import models_of
+from colltune.search.campaign import Campaign, Outcome, models_of
 
 EFFORT = Effort(fewest=20, most=50)
 _PROMISING = 1.05  # default over best, as the model has it, from which a proof is tried

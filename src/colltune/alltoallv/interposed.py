@@ -9,7 +9,7 @@ from colltune.machine.compile import build_library, cache_directory
 from colltune.machine.preload import preload_variables
 from colltune.mpi.detect import describe_machine, mpi_at_hand
 from colltune.mpi.program import forwarded
-from colltune.site.identity import fabric_here
+from colltune.site.entry import fabric_here
 
 _VARIABLE = "COLLTUNE_ALLTOALLV"
 

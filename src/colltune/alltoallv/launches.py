@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from colltune.alltoallv.lookup_table import COLLECTIVE
 from colltune.alltoallv.samples import AlltoallvSource
-from colltune.alltoallv.setting import COLLECTIVE
 from colltune.bench.contract import Place
 from colltune.bench.workbench import Workbench
 from colltune.core.sample import Environment

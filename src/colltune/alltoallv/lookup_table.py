@@ -1,4 +1,9 @@
-"""The look-up table that native/alltoallv/table.c reads, by ranks, ranks per node, and average block size."""
+"""The look-up table that native/alltoallv/table.c reads, by ranks, ranks per node, and average block size.
+
+A setting is an algorithm and its parameters. A cell is what the ranks of a call can know of it together: the busiest
+rank's average block, and the share of blocks that are not empty, of the rank that has fewest. Many patterns look alike
+by these; a rule must fit all of them.
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -6,14 +11,102 @@ from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from math import isqrt
 from pathlib import Path
+from typing import TypeVar
 
-from colltune.alltoallv.setting import COLLECTIVE, LIBRARY, Setting, Shape
 from colltune.core.errors import InputError, on_os_error
 from colltune.core.grouping import grouped
-from colltune.core.sample import Environment
+from colltune.core.sample import DEFAULT, Choice, Environment
+from colltune.core.space import shapes
 from colltune.emit.rule_text import MOST_CHOICES, format_list, format_rules, parse_lines
 from colltune.machine.file_formats import described
 from colltune.machine.files import read_text, write_atomically
+
+COLLECTIVE = "alltoallv"
+# Algorithms that send blocks on for other ranks, and so fewer messages than there are blocks.
+FORWARDING = frozenset({"parata", "hieata"})
+# On fewer ranks every call is the library's.
+FEWEST_RANKS = 3
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Setting:
+    """``radix`` of ParAta and HieAta; ``batch`` in flight (0: no limit); blocks over ``direct_above`` go direct."""
+
+    algorithm: str
+    radix: int = 0
+    batch: int = 0
+    direct_above: int = 0
+
+    def __str__(self) -> str:
+        shown = [f"r={self.radix}"] * bool(self.radix) + [f"b={self.batch}"] * bool(self.batch)
+        return self.algorithm + (f"({','.join(shown)})" if shown else "")
+
+
+LIBRARY = Setting("library")
+
+
+def choice_of(setting: Setting) -> Choice:
+    """The same as a Choice; the library's own is the default."""
+    if setting == LIBRARY:
+        return DEFAULT
+    named = (("batch", setting.batch), ("radix", setting.radix), ("direct_above", setting.direct_above))
+    return Choice(setting.algorithm, tuple((name, value) for name, value in named if value))
+
+
+def setting_of(choice: Choice) -> Setting:
+    """The inverse."""
+    if choice == DEFAULT:
+        return LIBRARY
+    values = {name: int(value) for name, value in choice.parameters}
+    return Setting(choice.algorithm, *(values.get(name, 0) for name in ("radix", "batch", "direct_above")))
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Shape:
+    """Of a job: ``nodes`` with ``ppn`` ranks each."""
+
+    nodes: int
+    ppn: int
+
+    @property
+    def ranks(self) -> int:
+        return self.nodes * self.ppn
+
+    def __str__(self) -> str:
+        return f"{self.nodes}x{self.ppn}"
+
+
+def parts_of(nodes: int, ppn: int) -> list[Shape]:
+    """The parts of a job that are tuned, itself included: those of all collectives, if they have the ranks for it."""
+    return [Shape(*shape) for shape in shapes(nodes, ppn) if shape[0] * shape[1] >= FEWEST_RANKS]
+
+
+def radices(ranks: int) -> list[int]:
+    """Powers of two up to half of ``ranks``, and the root, near which time over radix often has its minimum."""
+    if ranks < 4:
+        return [2] if ranks > 2 else []
+    found = {isqrt(ranks), 2}
+    power = 2
+    while power <= max(2, ranks // 2):
+        found.add(power)
+        power *= 2
+    return sorted(radix for radix in found if 2 <= radix < ranks - 1)
+
+
+def candidates(shape: Shape) -> list[Setting]:
+    """Every setting that the tuner looks at, the library's own first."""
+    ranks = shape.ranks
+    found = [LIBRARY]
+    found += [Setting("linear", 0, batch) for batch in (0, 8, 32) if batch < ranks - 1]
+    for radix in radices(ranks):
+        found += [Setting("parata", radix, batch) for batch in sorted({0, 1, min(4, radix - 1)})]
+    if shape.nodes > 1 and shape.ppn > 1:
+        for radix in sorted({2, isqrt(shape.ppn), shape.ppn} - {0, 1}):
+            for batch in sorted({0, 1, 4, 16}):
+                if batch < shape.nodes - 1:
+                    found.append(Setting("hieata", radix, batch))
+    return list(dict.fromkeys(found))
+
 
 FIRST_CALL = 2
 Bounds = tuple[int, int]  # from and to, both included
@@ -187,3 +280,66 @@ def _parse_range(text: str) -> tuple[int, int]:
         return 0, _NO_BOUND
     low, _, high = text.rpartition("..")
     return int(low or 0), int(high)
+
+
+_EVEN, _UNEVEN = "constant", ("skewed", "power")
+_MOST, _FEWEST = "most", "few"
+
+Key = TypeVar("Key")
+
+
+def fill_class(share: float) -> int:
+    """The class of FILLS of a share of blocks that are not empty, as native/alltoallv/table.h has it."""
+    return next(at for at, most in enumerate(FILLS) if share <= most)
+
+
+def peers_among(peers: str, ranks: int) -> int | None:
+    """How many of the other ranks ``peers`` means among ``ranks``, 0 for all of them.
+
+    A number means itself; "most2" and "few2" are the most and the fewest that class 2 of FILLS allows, None where it
+    allows no number of so many ranks. Raises ValueError for other text.
+    """
+    if peers.isdecimal():
+        return int(peers)
+    kind = _MOST if peers.startswith(_MOST) else _FEWEST
+    number = peers.removeprefix(kind)
+    if kind + number != peers or not number.isdecimal() or int(number) >= len(FILLS):
+        raise ValueError(f"not a number of peers: {peers}")
+    low, high = (int(share * (ranks - 1)) for share in (0.0, *FILLS)[int(number) : int(number) + 2])
+    if low == high:
+        return None
+    found = high if kind == _MOST else low + 1
+    return 0 if found == ranks - 1 else found
+
+
+def usual(fill: int) -> tuple[str, str]:
+    """The pattern of a class of FILLS that a setting is first proven on: distribution and peers.
+
+    Blocks of one size: of all patterns with the same bytes of the busiest rank it has the most bytes to forward.
+    """
+    return (_EVEN, "0" if fill == len(FILLS) - 1 else f"{_MOST}{fill}")
+
+
+def alike(fill: int) -> list[tuple[str, str]]:
+    """What looks the same and gains least from forwarding: as few messages as the class allows, few ranks with much."""
+    return [(name, f"{_FEWEST}{fill}") for name in (_EVEN, *_UNEVEN)]
+
+
+def exists(pattern: tuple[str, str], fill: int, ranks: int) -> bool:
+    """Whether ``ranks`` can have ``pattern``, and it is not the usual one of its class under another name."""
+    found = peers_among(pattern[1], ranks)
+    if found is None or pattern == usual(fill):
+        return found is not None
+    return (pattern[0], found) != (usual(fill)[0], peers_among(usual(fill)[1], ranks))
+
+
+def runs(chosen: Mapping[int, Key]) -> list[list[int]]:
+    """Neighbouring sizes, each twice the one before, with one setting."""
+    found: list[list[int]] = []
+    for size in sorted(chosen):
+        last: Sequence[int] = found[-1] if found else ()
+        if last and size == 2 * last[-1] and chosen[size] == chosen[last[-1]]:
+            found[-1].append(size)
+        else:
+            found.append([size])
+    return found

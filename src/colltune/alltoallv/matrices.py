@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from colltune.alltoallv.cells import fill_class
+from colltune.alltoallv.lookup_table import Shape, fill_class
 from colltune.alltoallv.samples import Blocks
-from colltune.alltoallv.setting import Shape
 from colltune.core.errors import InputError, on_os_error
 from colltune.core.sample import Scenario
 from colltune.machine.arrays import read_array

@@ -10,10 +10,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from colltune.alltoallv.cells import alike, exists, usual
-from colltune.alltoallv.lookup_table import FILLS
+from colltune.alltoallv.lookup_table import FILLS, FORWARDING, Shape, alike, exists, usual
 from colltune.alltoallv.samples import Blocks
-from colltune.alltoallv.setting import FORWARDING, Shape
 from colltune.core.errors import LaunchError
 from colltune.core.proven import THRESHOLD, Decision, Verdict
 from colltune.core.sample import DEFAULT, Choice, Sample, Scenario

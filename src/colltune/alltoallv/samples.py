@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from statistics import median
 
-from colltune.alltoallv.cells import peers_among
-from colltune.alltoallv.setting import COLLECTIVE
+from colltune.alltoallv.lookup_table import COLLECTIVE, peers_among
 from colltune.core.disturbance import Load, worse_of
 from colltune.core.errors import LaunchError
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, Status

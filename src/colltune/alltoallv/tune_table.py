@@ -7,24 +7,29 @@ from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
-from colltune.alltoallv.cells import runs
 from colltune.alltoallv.explore import EFFORT, AlltoallvExploration
 from colltune.alltoallv.launches import PatternBench, PatternLaunch
 from colltune.alltoallv.lookup_table import (
     BOUND_TO,
     FILLS,
     FIRST_CALL,
+    FORWARDING,
     TABLE,
     AlltoallvRule,
+    Setting,
+    Shape,
     TableEntry,
     around,
+    candidates,
+    parts_of,
     places,
+    runs,
     save_table,
+    setting_of,
 )
 from colltune.alltoallv.matrices import RecordedMatrix
 from colltune.alltoallv.prove import Cell, Kept, PatternProof
 from colltune.alltoallv.samples import Blocks, direct_above_bytes
-from colltune.alltoallv.setting import FORWARDING, Setting, Shape, candidates, parts_of, setting_of
 from colltune.core.disturbance import Disturbance
 from colltune.core.errors import InputError
 from colltune.core.proven import Decision, Verdict, Why

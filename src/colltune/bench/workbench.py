@@ -35,7 +35,7 @@ from colltune.mpi.job import Job, Scheduler, find_job
 from colltune.mpi.launch import Command, LaunchRequest, launch
 from colltune.schedule.found_topology import find_topology
 from colltune.schedule.topology_files import load_topology
-from colltune.site.identity import fabric_here
+from colltune.site.entry import fabric_here
 from colltune.store.tuning import Tuning, write_files
 
 THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")

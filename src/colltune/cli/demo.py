@@ -41,7 +41,7 @@ def _recorded(out: Path) -> None:
     from colltune.measure.replay import TimeDrift
     from colltune.session.make_page import make_page
     from colltune.session.recorded_campaign import DRIFT_SD, LAUNCH_S, LAUNCH_SD, deliver_into
-    from colltune.store.packed_grids import unpack_grids
+    from colltune.store.grid import unpack_grids
 
     with resources.as_file(resources.files("colltune.bench") / "lumi.npz") as path:
         grids = unpack_grids(path)

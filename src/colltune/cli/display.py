@@ -14,9 +14,8 @@ from rich.text import Text
 from colltune.bench.contract import Bench
 from colltune.cli.terminal import make_console
 from colltune.core.grouping import grouped
-from colltune.core.proven import Decision, Verdict
+from colltune.core.proven import Decision, StopReason, Verdict
 from colltune.core.sample import DEFAULT
-from colltune.core.summary import StopReason
 from colltune.core.units import format_count, format_duration, format_size
 from colltune.machine.command_lines import colltune_command
 from colltune.report.ending import WIDTH, ending, folded

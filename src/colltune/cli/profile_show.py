@@ -10,10 +10,8 @@ from colltune.core.text_table import TextTable
 from colltune.core.units import format_count, format_duration
 from colltune.machine.command_lines import colltune_command, mpiexec_option
 from colltune.mpi.program import launcher_place
+from colltune.profile.advice import benefit_of, by_name_text, left_text, page_faults_text, tunable_by_name
 from colltune.profile.application_profile import Calls, Profile
-from colltune.profile.benefit import benefit_of
-from colltune.profile.nonblocking import by_name_text, left_text, tunable_by_name
-from colltune.profile.page_faults import page_faults_text
 
 _BAR = 24
 _BRIEF = 8

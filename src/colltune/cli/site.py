@@ -142,7 +142,7 @@ def publish(
     """
     from colltune.session.site.publish import described, publish_here
     from colltune.session.site.state import user_number
-    from colltune.site.signing import sign as sign_release
+    from colltune.site.release import sign as sign_release
 
     release = publish_here(_opened(store), [user_number(one) for one in trust or ()], typer.echo)
     for line in described(release):

@@ -30,8 +30,7 @@ def check_quickly(tuned: Path, machine: MachineOptions, budget_s: float, seed: i
     """
     from colltune.cli.terminal import make_console
     from colltune.judge.finding import exit_code
-    from colltune.report.run_text import applications_table
-    from colltune.report.tables import drift_table
+    from colltune.report.tables import applications_table, drift_table
     from colltune.session.drift import ask_applications
     from colltune.session.drift import drift as run_drift
 

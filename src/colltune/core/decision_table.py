@@ -10,9 +10,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from colltune.core.rules import Region, Rule, RuleSet
+from colltune.core.rules import Region, Rule, RuleSet, Span, Steps
 from colltune.core.sample import DEFAULT, Choice, Scenario, SizeBasis
-from colltune.core.steps import Span, Steps
 
 # A communicator of one rank has no collective worth a decision.
 LEAST_RANKS = 2

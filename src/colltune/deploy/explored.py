@@ -14,9 +14,8 @@ import msgspec
 from colltune.catalog import load
 from colltune.core.decision_table import DecisionTable
 from colltune.core.errors import ColltuneError, InputError, on_os_error
-from colltune.core.rules import Region, RuleSet
+from colltune.core.rules import Region, RuleSet, Span
 from colltune.core.sample import COLLECTIVES, DEFAULT, Choice, SizeBasis
-from colltune.core.steps import Span
 from colltune.deploy.applied import AppliedTuning
 from colltune.emit.live_rules import LIVE_FILE, LIVE_VARIABLE, live_choices, live_faults, with_fewer_rules
 from colltune.machine.compile import cache_directory

@@ -14,9 +14,8 @@ from math import exp, log
 from colltune.catalog import Catalogue, Need
 from colltune.core.decision_table import DecisionTable
 from colltune.core.errors import InputError
-from colltune.core.rules import RuleSet
+from colltune.core.rules import RuleSet, Steps
 from colltune.core.sample import REDUCTIONS, Choice, Scenario
-from colltune.core.steps import Steps
 from colltune.core.units import format_size
 from colltune.distill.selection import Measured
 

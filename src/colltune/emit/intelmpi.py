@@ -16,9 +16,8 @@ from typing import TypeVar
 from colltune.catalog import Catalogue
 from colltune.core.decision_table import DecisionTable
 from colltune.core.errors import InputError
-from colltune.core.rules import RuleSet
+from colltune.core.rules import RuleSet, Steps
 from colltune.core.sample import DEFAULT, Choice
-from colltune.core.steps import Steps
 from colltune.machine.files import MOST_BYTES
 from colltune.mpi.installation import Library
 from colltune.mpi.libraries import record_of

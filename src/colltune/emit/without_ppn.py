@@ -5,9 +5,8 @@ from functools import reduce
 
 from colltune.core.decision_table import LEAST_RANKS, ByRanks, BySize, DecisionTable, agreed
 from colltune.core.errors import InputError
-from colltune.core.rules import RuleSet
+from colltune.core.rules import RuleSet, Span, Steps
 from colltune.core.sample import DEFAULT, Choice, SizeBasis
-from colltune.core.steps import Span, Steps
 
 _DEFAULT: BySize = Steps.always(DEFAULT)
 

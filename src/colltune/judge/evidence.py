@@ -1,4 +1,4 @@
-"""How sure it is that a choice is faster, from one number for each launch.
+"""How sure it is that a choice is faster, from one number for each launch; and how much runs of a program differ.
 
 The number is the mean over a launch of log(time of the default / time of the choice). Launches are what is
 independent: what lies inside one launch shares its placement and its modes. For the hypothesis "the mean is at most
@@ -11,12 +11,16 @@ e-process: under the hypothesis the chance that it ever reaches 1 / alpha is at 
 and whenever one stops (Wang and Ramdas 2025, "Anytime-valid t-tests and confidence sequences for Gaussian means with
 unknown variance"; Gruenwald, de Heide and Koolen 2024, "Safe testing", section 4). The chance is taken over the
 distribution of the variance too; docs/design/proof.md has the rates with tails and modes that are not Gaussian.
+
+The pairs of a run share what differs between runs (placement, what else there was), so their spread does not show it.
+Method of moments: the variance of the runs' means, less what the pairs of each run explain, pooled over kinds of calls.
+It begins at what the pairs explain, counted as one run, so that two runs which happen to agree do not take it to zero.
 """
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import fmean, median, variance
 
 import numpy as np
 from numpy.typing import NDArray
@@ -214,3 +218,46 @@ class Yardstick:
     def alpha(self) -> float:
         """The error with which a single claim is to be tested."""
         return min(max(ALPHA * (1.0 - self.nulls) / self.nulls, _LEAST_ALPHA), _MOST_ALPHA)
+
+
+# Runs that differ as little as their pairs explain, which count beside those that were made.
+_CREDIT = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class BetweenRuns:
+    """``spread``: standard deviation of a run's mean beside what its pairs explain; ``runs``: how many were compared at
+    most, with so many ``degrees`` of freedom."""
+
+    runs: int = 1
+    spread: float = 0.0
+    degrees: float = 0.0
+
+    def widened(self, log: Interval, alpha: float, pairs: Sequence[int] = (1,)) -> Interval:
+        """``log``, of which each bound misses with ``alpha``, for any such runs: it is of so many ``pairs`` of each."""
+        if self.runs < 2:
+            return log
+        from scipy.special import stdtrit  # 0.15 s, of which a run has none to lose at its start
+
+        more = float(-stdtrit(self.degrees, alpha)) * self.spread * math.hypot(*pairs) / sum(pairs)
+        low, high = (math.hypot(end - log.estimate, more) for end in (log.low, log.high))
+        return Interval(log.estimate, log.estimate - low, log.estimate + high)
+
+
+def between_runs(kinds: Iterable[Sequence[Sequence[float]]]) -> BetweenRuns:
+    """``kinds``: of each kind of calls, the logarithms of the pairs of each run. No spread where no two are alike."""
+    repeated = []
+    for runs in kinds:
+        known = [(fmean(logs), variance(logs) / len(logs)) for logs in runs if len(logs) >= FEWEST_LAUNCHES]
+        if len(known) > 1:
+            repeated.append(known)
+    if not repeated:
+        return BetweenRuns()
+    degrees = sum(len(runs) - 1 for runs in repeated)
+    explained = fmean(error for runs in repeated for _, error in runs)
+    excess = sum(
+        (len(runs) - 1) * (variance([mean for mean, _ in runs]) - fmean(error for _, error in runs))
+        for runs in repeated
+    )
+    spread = math.sqrt((_CREDIT * explained + max(excess, 0.0)) / (_CREDIT + degrees))
+    return BetweenRuns(max(map(len, repeated)), spread, _CREDIT + degrees)

@@ -18,8 +18,7 @@ from colltune.core.model_answers import Model
 from colltune.core.sample import Sample, Scenario, Status
 from colltune.core.space import Point, Space
 from colltune.learn.belief import Belief, Observations, fit_hyperparameters, observations
-from colltune.learn.decision_model import DecisionModel
-from colltune.learn.gains import Shortlist, expected_gains
+from colltune.learn.decision_model import DecisionModel, Shortlist, expected_gains
 from colltune.learn.gaussian import PRIOR_MEAN, Floats, Rows
 from colltune.learn.noise import MEASURED_SD, log_variances
 from colltune.learn.scenario_columns import scenario_columns

@@ -1,4 +1,8 @@
-"""What the decision learner believes of any pair, measured or not."""
+"""What the decision learner believes of any pair, and what measuring any of many pairs is expected to gain by that.
+
+Notations: c pairs, N scenarios. Where c times N is large, only a sample of the scenarios is looked at, beside the own
+one of each pair: which point is worth more does not hang on every neighbour.
+"""
 
 from collections.abc import Sequence
 
@@ -7,8 +11,10 @@ import numpy as np
 from colltune.core.model_answers import Prediction
 from colltune.core.sample import Choice
 from colltune.learn.belief import Belief, Observations, fit_hyperparameters
-from colltune.learn.gaussian import PRIOR_MEAN
+from colltune.learn.gaussian import PRIOR_MEAN, Floats, Rows
+from colltune.learn.noise import MEASURED_SD
 from colltune.learn.scenario_columns import scenario_columns
+from colltune.learn.selection_uncertainty import Duels, tailed_loss
 from colltune.learn.told import History, Pair
 
 
@@ -50,3 +56,64 @@ class DecisionModel:
         if self._history.anything_failed:
             excluded[:] = [self._history.excluded(*pair) for pair in pairs]
         return Prediction(np.where(excluded, np.inf, log_time), np.sqrt(variance))
+
+
+# Pairs times scenarios that are looked at: a few milliseconds.
+_CELLS = 200_000
+
+
+def expected_gains(belief: Belief, duels: Duels, places: Rows, numbers: Rows, noise: Floats) -> Floats:
+    """(c,): the expected fall of the log times of the selected choices, summed over the N scenarios by their weights.
+
+    ``places``, ``numbers`` (c,): the scenario and the choice of each pair; ``noise`` (c,): the variance of its result.
+    Each pair is taken by itself.
+    """
+    total = len(belief.mean)
+    step = -(-len(places) * total // _CELLS) or 1
+    sample = np.arange(total)[step // 2 :: step]
+    found = np.zeros(len(places))
+    for number in np.unique(numbers):
+        mine = np.flatnonzero(numbers == number)
+        rows = places[mine]
+        shifts, own_shift = belief.shifts_of(int(number), rows, sample, noise[mine])
+        crossing = tailed_loss(duels.distance[sample, number][None, :], shifts + 1e-9)
+        others = sample[None, :] != rows[:, None]
+        crossing = np.where(others & duels.rival[sample, number][None, :], crossing, 0.0) @ duels.weight[sample]
+        own = np.where(duels.rival[rows, number], tailed_loss(duels.distance[rows, number], own_shift + 1e-9), 0.0)
+        found[mine] = own * duels.weight[rows] + crossing * (total - 1) / np.maximum(others.sum(axis=1), 1)
+    return found
+
+
+class Shortlist:
+    """Candidates that are taken one by one, each as if those before it had come out as expected.
+
+    Such a result moves no mean. It makes the mean of its own choice surer, and so less movable by what follows.
+    ``rows``, ``numbers``, ``noise`` (c,) as above; ``worth`` (c,): what the gain of each is multiplied by.
+    """
+
+    def __init__(self, belief: Belief, duels: Duels, rows: Rows, numbers: Rows, noise: Floats, worth: Floats) -> None:
+        self._duels, self._rows, self._numbers, self._noise, self._worth = duels, rows, numbers, noise, worth
+        self._covariance = np.empty((len(rows), len(belief.mean)))
+        for number in np.unique(numbers):
+            mine = numbers == number
+            self._covariance[mine] = belief.covariance(int(number), rows[mine])
+        self._score = self._scores(np.arange(len(rows)))
+
+    def _scores(self, some: Rows) -> Floats:
+        covariance = self._covariance[some]
+        own = np.maximum(covariance[np.arange(len(some)), self._rows[some]], 0.0)
+        shifts = np.abs(covariance) / np.sqrt(own + self._noise[some])[:, None]
+        return np.asarray(self._duels.gains(shifts, self._numbers[some]) * self._worth[some])
+
+    def take(self) -> int | None:
+        """The index of the best candidate that is left; None where none is."""
+        if not len(self._score) or self._score.max() < 0.0:
+            return None
+        best = int(self._score.argmax())
+        alike = np.flatnonzero((self._numbers == self._numbers[best]) & (self._score >= 0.0))
+        known = self._covariance[best].copy()
+        shares = self._covariance[alike, self._rows[best]] / (max(known[self._rows[best]], 0.0) + MEASURED_SD**2)
+        self._covariance[alike] -= shares[:, None] * known
+        self._score[alike] = self._scores(alike)
+        self._score[best] = -1.0
+        return best

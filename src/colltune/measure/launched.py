@@ -15,10 +15,9 @@ from statistics import median
 
 from colltune.core.decision_table import BySize, DecisionTable
 from colltune.core.errors import LaunchError
-from colltune.core.rules import RuleSet
+from colltune.core.rules import RuleSet, Steps
 from colltune.core.sample import DEFAULT, REDUCTIONS, Choice, Environment, Sample, Scenario, SizeBasis, Status
 from colltune.core.space import Point
-from colltune.core.steps import Steps
 from colltune.measure.contract import Answer, Effort, Launch, TimeIsUpError
 
 Pair = tuple[Scenario, Choice]

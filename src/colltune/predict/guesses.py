@@ -5,8 +5,8 @@ from statistics import geometric_mean
 
 import numpy as np
 
+from colltune.core.proven import Guess
 from colltune.core.sample import DEFAULT, Choice, Scenario
-from colltune.core.summary import Guess
 from colltune.learn.scenario_columns import Floats
 from colltune.predict.deviation import LOSS, probability_of_loss
 from colltune.predict.model import TimesModel

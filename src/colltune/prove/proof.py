@@ -29,7 +29,7 @@ from colltune.prove.audit.worth import captured_by
 from colltune.prove.compare.in_force import FilesComparison
 from colltune.prove.proposed import provisional
 from colltune.prove.time_plan import FEWEST_FILE_LAUNCHES
-from colltune.site.pairs import PairedRatio
+from colltune.site.index_rows import PairedRatio
 from colltune.store.journal import Journal
 from colltune.store.tuning import CONFIRMATION, Tuning
 

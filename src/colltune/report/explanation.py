@@ -18,7 +18,7 @@ from colltune.judge.median_interval import median_interval
 from colltune.report.curves import Latency
 from colltune.report.ending import folded
 from colltune.report.regions import format_region
-from colltune.report.run_text import standing_text
+from colltune.report.tables import standing_text
 
 # Rows per measured scenario: with two scenarios and the rest of the page, what a terminal of 40 lines shows.
 _MOST_CHOICES = 7

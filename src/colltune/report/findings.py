@@ -10,10 +10,9 @@ from colltune.core.grouping import grouped
 from colltune.core.interval import Interval
 from colltune.core.judged_together import JudgedRegion, judged_regions
 from colltune.core.medians import pair_median
-from colltune.core.proven import Decision, Verdict
+from colltune.core.proven import Decision, Summary, Verdict, mean_of_kept
 from colltune.core.rules import RuleSet
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, Status
-from colltune.core.summary import Summary, mean_of_kept
 from colltune.core.switchback import Standing
 from colltune.judge.median_interval import median_interval
 

@@ -6,9 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from colltune.core.judged_together import JudgedRegion
-from colltune.core.proven import Decision, Verdict, Why, launches_text
+from colltune.core.proven import Decision, StopReason, Verdict, Why, launches_text
 from colltune.core.sample import DEFAULT
-from colltune.core.summary import StopReason
 from colltune.core.units import format_count, format_duration, format_size
 from colltune.judge.wording import at_least
 from colltune.machine.command_lines import run_command, use_command

@@ -26,8 +26,8 @@ from colltune.report.findings import Findings
 from colltune.report.headline import by_gain, facts, headline, next_steps, saved_by, saved_share
 from colltune.report.job import HEAD, ShapeGain, format_calls, job_shape, known_scenarios, shape_gains, shape_text
 from colltune.report.maps import SHADES, selection_maps
-from colltune.report.run_text import application_row
 from colltune.report.story import environment_rows, warnings
+from colltune.report.tables import application_row
 from colltune.report.templates import page_template, page_text
 
 PAGE = "report.html"

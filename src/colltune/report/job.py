@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from colltune.core.grouping import grouped
 from colltune.core.interval import Interval
-from colltune.core.proven import Decision, Verdict
+from colltune.core.proven import Decision, Verdict, mean_of_kept
 from colltune.core.sample import Scenario
 from colltune.core.space import weights_in_job
-from colltune.core.summary import mean_of_kept
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_count, format_duration, format_size, format_times
 from colltune.judge.wording import at_least

@@ -1,9 +1,8 @@
 """Regions of (ranks per node, ranks, size) in words."""
 
 from colltune.core.decision_table import LEAST_RANKS
-from colltune.core.rules import Region
+from colltune.core.rules import Region, Span
 from colltune.core.sample import PER_BLOCK, REDUCTIONS, SizeBasis
-from colltune.core.steps import Span
 from colltune.core.units import format_size
 
 

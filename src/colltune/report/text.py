@@ -15,9 +15,8 @@ from colltune.report.ending import WIDTH, ending
 from colltune.report.findings import Findings
 from colltune.report.headline import by_gain, steps_text
 from colltune.report.maps import OWN, letters_of
-from colltune.report.run_text import applications_table
 from colltune.report.story import environment_rows, warnings
-from colltune.report.tables import regions_table
+from colltune.report.tables import applications_table, regions_table
 
 _SIZE_WIDTH = 9  # of "1023 KiB" and the like
 

@@ -1,4 +1,4 @@
-"""A tuning campaign: what is measured next, until enough is known or the budget is spent.
+"""A tuning campaign: what is measured next, until enough is known or the budget is spent, and its models by collective.
 
 The only module that knows both the learners and the source of samples.
 """
@@ -10,11 +10,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
+import numpy as np
+
 from colltune.core.medians import broken_choices
+from colltune.core.model_answers import Model, Prediction
+from colltune.core.proven import StopReason
 from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status
 from colltune.core.space import Point, Space
 from colltune.core.stop import INTERRUPTIONS, StopRequest
-from colltune.core.summary import StopReason
 from colltune.learn.contract import Learner
 from colltune.learn.stakes import Stakes
 from colltune.measure.contract import Effort, Source
@@ -283,3 +286,35 @@ class Campaign:
                 speedup=times[DEFAULT] / times[best] if best is not None and DEFAULT in times else None,
             )
         )
+
+
+class MeasuredModel:
+    """Answers with the measured medians (seconds); what was not measured is infinitely slow, and so never chosen."""
+
+    def __init__(self, medians: Mapping[tuple[Scenario, Choice], float]) -> None:
+        self._medians = medians
+
+    def predict(self, pairs: Sequence[tuple[Scenario, Choice]]) -> Prediction:
+        """``std`` is 0 where there is a measurement, infinite elsewhere."""
+        times = np.array([self._medians.get(pair, np.inf) for pair in pairs], dtype=np.float64)
+        return Prediction(np.log(times), np.where(np.isfinite(times), 0.0, np.inf))
+
+
+def models_of(
+    learners: Mapping[str, Learner],
+    outcome: Outcome,
+    medians: Mapping[tuple[Scenario, Choice], float],
+    *,
+    grid_alone: bool,
+) -> dict[str, Model]:
+    """What is decided by, per collective: what was measured, and where that is not all, the learner's model.
+
+    ``grid_alone``: rules do not reach beyond the grid, so that a whole grid needs no model. Nor is there time for one
+    where the job is being ended.
+    """
+    models: dict[str, Model] = {}
+    for name, learner in learners.items():
+        enough = grid_alone and (outcome.interrupted or outcome.reasons.get(name) == StopReason.WHOLE)
+        known = any(scenario.collective == name for scenario, _ in medians)
+        models[name] = learner.model() if known and not enough else MeasuredModel(medians)
+    return models

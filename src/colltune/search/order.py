@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from colltune.core.proven import StopReason
 from colltune.core.sample import Choice, Sample, Scenario
 from colltune.core.space import Point, Space
-from colltune.core.summary import StopReason
 from colltune.learn.contract import Learner
 from colltune.learn.scenario_columns import Floats
 from colltune.schedule.durations import Durations, ScenarioRows

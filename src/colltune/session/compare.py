@@ -29,7 +29,6 @@ from colltune.machine.benchmark_output import parse_output
 from colltune.machine.file_formats import SELECTION, Format, require_format
 from colltune.machine.files import read_file
 from colltune.measure.contract import Effort
-from colltune.prove.compare.default_against_tuned import scenarios_to_verify
 from colltune.prove.compare.guidelines import Guideline, guidelines_at, judge_guidelines
 from colltune.prove.compare.two_sides import (
     EFFORT,
@@ -38,6 +37,7 @@ from colltune.prove.compare.two_sides import (
     Turns,
     compare_sides,
     launch_by_turns,
+    scenarios_to_verify,
 )
 from colltune.session.sides import NOTHING, NamedSide, open_sides, parse_side
 from colltune.store.earlier import tuned_sizes

@@ -20,8 +20,7 @@ from colltune.mpi.installation import Installation
 from colltune.mpi.libraries import RECORDS, record_of
 from colltune.mpi.reads import unknown_names
 from colltune.mpi.same import require_loaded
-from colltune.prove.compare.default_against_tuned import tuned_side
-from colltune.prove.compare.two_sides import Side
+from colltune.prove.compare.two_sides import Side, tuned_side
 from colltune.session.lint import lint_selection
 from colltune.session.own_settings import settings_line
 from colltune.store.tuning import Tuning, load_deployable

@@ -2,7 +2,8 @@
 
 The lines are a header with the environment, a note ``entry`` with the provenance, the samples, a note ``compared``
 followed by the samples of comparisons with the default in fresh launches, and a note ``file`` for each file of the
-tuning that the job handed over. Each line has a checksum of its own; `zcat` shows it.
+tuning that the job handed over. Each line has a checksum of its own; `zcat` shows it. Entries of one `Identity`
+(machine, MPI build, thread level, fabric) speak of one another.
 """
 
 import base64
@@ -10,19 +11,77 @@ import hashlib
 import io
 import json
 import os
+import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field, fields
 from typing import Annotated, Any
 
 import msgspec
 
 from colltune.core.errors import InputError
+from colltune.core.hardware import Hardware
 from colltune.core.sample import Environment, Sample, format_choice, parse_choice
 from colltune.core.version import __version__
 from colltune.machine.files import unpacked
-from colltune.site.identity import Identity
+from colltune.machine.hardware_features import read_features
+from colltune.machine.record import RunningMachine
 from colltune.store.records import FORMAT, Fact, Header, Note, Record, RecordError, decode, encode
+
+# Variables by which a user sends messages over another network than the library would.
+_CHOSEN_BY = ("FI_PROVIDER", "UCX_TLS", "UCX_NET_DEVICES", "MPIR_CVAR_OFI_USE_PROVIDER", "OMPI_MCA_pml", "OMPI_MCA_mtl")
+_DIGITS = 16
+_UNUSUAL = re.compile(r"[^A-Za-z0-9.-]")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Identity:
+    """``mpi_build``: the checksum of the library file. ``fabric``: the network between nodes, "" where nobody said."""
+
+    machine: str
+    mpi: str
+    mpi_version: str
+    mpi_build: str
+    thread_level: str
+    fabric: str
+
+    @classmethod
+    def of(cls, environment: Environment) -> "Identity":
+        """That of measurements in ``environment``, whatever the shape of its job."""
+        return cls(**{one.name: getattr(environment, one.name) for one in fields(cls)})
+
+    @property
+    def key(self) -> str:
+        """A name of 16 hexadecimal digits, the same on every machine."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:_DIGITS]
+
+    @property
+    def label(self) -> str:
+        """A short name for files, of letters, digits, dots and dashes: ``"mpich-5.0.2"``, with an unusual thread level.
+
+        Entries come from any user: no path and no program is made of what they say.
+        """
+        level = "" if self.thread_level in ("", "single") else f"-{self.thread_level}"
+        return _UNUSUAL.sub("_", f"{self.mpi}-{self.mpi_version}{level}").lstrip(".")[:80]
+
+    def __str__(self) -> str:
+        fabric = f", {self.fabric}" if self.fabric else ""
+        return f"{self.mpi} {self.mpi_version} ({self.mpi_build[:8]}), {self.thread_level}, {self.machine}{fabric}"
+
+
+def fabric_here(environ: Mapping[str, str]) -> str:
+    """``describe_fabric`` of this node."""
+    return describe_fabric(read_features(RunningMachine()), environ)
+
+
+def describe_fabric(hardware: Hardware, environ: Mapping[str, str]) -> str:
+    """The network of a node, as far as it is known, with what ``environ`` chooses of it: ``"infiniband 200 Gb/s"``."""
+    rate = f" {hardware.link_gbits:g} Gb/s" if hardware.link_gbits else ""
+    links = f" x {hardware.links}" if hardware.links and hardware.links > 1 else ""
+    found = f"{hardware.fabric}{rate}{links}" if hardware.fabric else "unknown fabric"
+    chosen = [f"{name}={environ[name]}" for name in _CHOSEN_BY if environ.get(name)]
+    return ", ".join([found, *chosen])
+
 
 SUFFIX = ".jsonl.gz"
 SCHEMA = 1

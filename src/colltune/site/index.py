@@ -19,9 +19,7 @@ from colltune.core.garbage import without_collections
 from colltune.core.sample import Choice, OtherViews, Sample, Scenario, format_choice, parse_choice
 from colltune.machine.files import LARGEST_BYTES, read_file, write_atomically
 from colltune.site.entry import BadEntryError, LaterEntryError, RevokedError, Saved
-from colltune.site.index_rows import LISTED, TABLES, VERSION, forget, insert, place_of
-from colltune.site.packed import unpack_sample
-from colltune.site.pairs import PairedRatio
+from colltune.site.index_rows import LISTED, TABLES, VERSION, PairedRatio, forget, insert, place_of, unpack_sample
 from colltune.site.store import SiteStore
 
 _CHECKSUM_BYTES = 4

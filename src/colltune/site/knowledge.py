@@ -14,8 +14,7 @@ from colltune.core.grouping import grouped
 from colltune.core.proven import Decision, Verdict, Why
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario
 from colltune.machine.files import read_file
-from colltune.site.entry import BadEntryError, LaterEntryError
-from colltune.site.identity import Identity
+from colltune.site.entry import BadEntryError, Identity, LaterEntryError
 from colltune.site.index import Index, LatestSamples, Listed, open_index
 from colltune.site.store import SiteStore
 from colltune.store.tuning import MANIFEST, Tuning, load_tuning, write_files

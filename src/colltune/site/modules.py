@@ -10,7 +10,7 @@ from importlib import resources
 from pathlib import Path
 
 from colltune.core.grouping import grouped
-from colltune.site.identity import Identity
+from colltune.site.entry import Identity
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,7 @@ from colltune.core.errors import ColltuneError, InputError, on_os_error
 from colltune.machine import files
 from colltune.machine.compile import cache_directory
 from colltune.machine.file_formats import described
-from colltune.site.entry import MOST_BYTES, SUFFIX, BadEntryError, Entry, RevokedError, name_of, pack, unpack
-from colltune.site.identity import Identity
+from colltune.site.entry import MOST_BYTES, SUFFIX, BadEntryError, Entry, Identity, RevokedError, name_of, pack, unpack
 
 VARIABLE = "COLLTUNE_STORE"  # names the store of a site
 MARK = "site.json"

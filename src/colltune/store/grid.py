@@ -1,19 +1,47 @@
 """A grid: the recorded time of every choice at every scenario of one collective on one cluster.
 
 Notations: N scenarios, M choices; ``time_s`` (N, M) in seconds, NaN where a choice was not recorded.
+
+A table holds medians. Where it also holds quantiles of its repetitions (min_us, p10_us, p25_us, p75_us, p90_us and
+mean_us), repetitions are drawn from them: linear between the quantiles, with the maximum that gives the recorded mean.
+Where it does not, they are drawn from the quantiles STATED, which are wider than those of the tables that record them:
+there half of all repetitions lie within 0.5 to 1.5% of their median, and one in ten is more than 2 to 5% above it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from colltune.core.sample import DEFAULT, Choice, Environment, Scenario
+from colltune.core.sample import DEFAULT, Choice, Environment, Scenario, parse_choice
 from colltune.core.space import Space
-from colltune.store.grid_noise import drawn
 
 Floats = NDArray[np.float64]
+
+PROBABILITIES: Floats = np.array([0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0])
+STATED: Floats = np.array([0.93, 0.96, 0.98, 1.0, 1.02, 1.06, 1.8])
+_WIDEST = 20.0  # no repetition is drawn slower than this many medians
+
+
+def quantiles(minimum: float, p10: float, p25: float, median: float, p75: float, p90: float, mean: float) -> Floats:
+    """(7,): over the median, at PROBABILITIES; NaN where any is missing."""
+    known = np.maximum.accumulate(np.array([minimum, p10, p25, median, p75, p90]) / median)
+    below = float((np.diff(PROBABILITIES[:6]) * 0.5 * (known[1:] + known[:-1])).sum())
+    highest = 2.0 * (mean / median - below) / (1.0 - PROBABILITIES[5]) - known[5]
+    return np.append(known, np.clip(highest, known[5], max(_WIDEST, known[5])))
+
+
+def drawn(median_s: float, spread: Floats | None, count: int, seed: tuple[int, ...]) -> Floats:
+    """(count,): seconds. ``spread`` (7,): as of ``quantiles``; STATED where it is None or not known.
+
+    Equal seeds give equal repetitions, whoever asks.
+    """
+    shape = STATED if spread is None or np.isnan(spread).any() else spread
+    shares = np.random.default_rng(seed).uniform(size=count)
+    return np.asarray(median_s * np.interp(shares, PROBABILITIES, shape))
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +50,7 @@ class Grid:
 
     ``default_s`` is not a candidate: it is what a tuner's selection is compared with. ``cost_s`` (N, M): what measuring
     each pair took, set-up and repetitions included; None or NaN where that is not known. ``spread`` (N, M, 7):
-    quantiles of single repetitions over the recorded median, at the probabilities of `store.grid_noise`; None
+    quantiles of single repetitions over the recorded median, at the probabilities of `QUANTILES`; None
     or NaN where they are not known.
     """
 
@@ -121,3 +149,22 @@ class Grid:
     def pairs(self) -> int:
         """How many pairs were recorded."""
         return int(self.known.sum())
+
+
+PARTS = ("time_s", "default_s", "cost_s", "spread")
+
+
+def unpack_grids(path: Path) -> list[Grid]:
+    """What `benchmarks/make_demo_table.py` wrote; a file of this package, which it does not check."""
+    with np.load(path, allow_pickle=False) as arrays:
+        return [
+            _unpacked(str(name), str(collective), {part: arrays[part] for part in arrays.files}, f"{number}.")
+            for number, (name, collective) in enumerate(arrays["names"])
+        ]
+
+
+def _unpacked(name: str, collective: str, arrays: Mapping[str, NDArray[np.generic]], prefix: str) -> Grid:
+    scenarios = tuple(Scenario(collective, *map(int, shape)) for shape in arrays[prefix + "scenarios"])
+    choices = tuple(parse_choice(str(text)) for text in arrays[prefix + "choices"])
+    parts = {part: arrays[prefix + part] for part in PARTS if prefix + part in arrays}
+    return Grid(name, collective, scenarios, choices, **parts)  # type: ignore[arg-type]

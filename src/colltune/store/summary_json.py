@@ -9,9 +9,19 @@ import msgspec
 from colltune.core.disturbance import Disturbance
 from colltune.core.errors import InputError
 from colltune.core.interval import Interval
-from colltune.core.proven import Decision, Verdict, Why
+from colltune.core.proven import (
+    ApplicationRuns,
+    Budget,
+    Decision,
+    Guess,
+    HeapRuns,
+    PredictedSizes,
+    Summary,
+    TimeShare,
+    Verdict,
+    Why,
+)
 from colltune.core.sample import Choice, Scenario, format_choice, parse_choice
-from colltune.core.summary import ApplicationRuns, Budget, Guess, HeapRuns, PredictedSizes, Summary, TimeShare
 
 # What the median of a few dozen ratios can be told by.
 _RATIO_DIGITS, _SURENESS_DIGITS = 4, 3

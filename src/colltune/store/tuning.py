@@ -15,10 +15,9 @@ from pathlib import Path
 import msgspec
 
 from colltune.core.errors import ColltuneError, InputError, on_os_error
-from colltune.core.proven import Verdict
+from colltune.core.proven import Summary, Verdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Environment, SizeBasis, format_choice
-from colltune.core.summary import Summary
 from colltune.machine.file_formats import described
 from colltune.machine.files import fitted, parse_json, read_file, write_atomically
 from colltune.mpi.libraries import PLACE, PROVISIONAL, record_of

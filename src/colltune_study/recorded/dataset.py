@@ -24,8 +24,7 @@ from colltune.core.sample import COLLECTIVES, Choice, Scenario, Value, parse_cho
 from colltune.machine.benchmark_output import parse_output
 from colltune.machine.file_formats import Format, require_format
 from colltune.machine.files import LARGEST_BYTES, read_file, unpacked
-from colltune.store.grid import Floats, Grid
-from colltune.store.grid_noise import PROBABILITIES, quantiles
+from colltune.store.grid import PROBABILITIES, Floats, Grid, quantiles
 from colltune_study.recorded.table_checks import checked
 
 if TYPE_CHECKING:
@@ -181,7 +180,7 @@ class _Run:
 class _Cell:
     """One scenario: seconds of each algorithm, what each measurement took (NaN: not known), and of the default.
 
-    ``spread``: of the repetitions of each algorithm, see ``colltune.store.grid_noise.quantiles``.
+    ``spread``: of the repetitions of each algorithm, see ``colltune.store.grid.quantiles``.
     """
 
     time_s: dict[str, float]

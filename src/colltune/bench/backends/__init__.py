@@ -4,11 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from colltune.bench.backends import intelmpi
-from colltune.bench.backends.contract import Backend, Recalled
+from colltune.bench.backends.contract import Backend, Recalled, RecordedBackend
 from colltune.bench.backends.intelmpi import IntelMpiBackend
 from colltune.bench.backends.mpich import MpichBackend, require_steered
 from colltune.bench.backends.openmpi import OpenMpiBackend, find_obstacles
-from colltune.bench.backends.recorded import RecordedBackend
 from colltune.core.errors import InputError
 from colltune.core.extras import study
 from colltune.core.sample import Environment

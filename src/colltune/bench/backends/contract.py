@@ -1,4 +1,4 @@
-"""What the workbench asks of a library."""
+"""What the workbench asks of a library; and of recorded times, which have no MPI: a default that nobody wrote down."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
@@ -88,3 +88,21 @@ class Steered:
     def in_job(self, said_under: Callable[[Mapping[str, str]], str], place: Path) -> Self:  # noqa: ARG002
         """Nothing more."""
         return self
+
+
+class RecordedBackend:
+    """What `explain` and the like ask; nothing can be run with it."""
+
+    catalogue = Catalogue("recorded", "1", None, "", {}, {})
+
+    def twin(self, scenario: Scenario, thread_level: str) -> Choice | None:
+        del scenario, thread_level
+        return None
+
+    def describe(self, files: Mapping[str, bytes], scenario: Scenario, thread_level: str) -> str:
+        del files
+        return self.describe_default(scenario, thread_level)
+
+    def describe_default(self, scenario: Scenario, thread_level: str) -> str:
+        del scenario, thread_level
+        return "the library's own, as recorded"

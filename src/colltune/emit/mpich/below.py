@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 from colltune.catalog import Catalogue, Kind
 from colltune.core.decision_table import ByRanks, BySize, DecisionTable
-from colltune.core.rules import Region, RuleSet
+from colltune.core.rules import Region, RuleSet, Span, Steps
 from colltune.core.sample import DEFAULT, Choice, Scenario
-from colltune.core.steps import Span, Steps
 
 # In place of an algorithm of shared memory: the general one, whichever that is.
 GENERAL = Choice("mpir")

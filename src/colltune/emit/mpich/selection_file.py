@@ -21,14 +21,23 @@ from colltune.catalog import NO_DEVICE, Algorithm, Catalogue, Kind, Need, load
 from colltune.catalog.read import read_toml
 from colltune.core.decision_table import ByRanks, DecisionTable
 from colltune.core.errors import InputError
-from colltune.core.rules import Region, Rule, RuleSet
+from colltune.core.rules import Region, Rule, RuleSet, Steps
 from colltune.core.sample import DEFAULT, NONBLOCKING, Choice
-from colltune.core.steps import Steps
 from colltune.emit.mpich.below import GENERAL, Demand, Where, agreeing, demands_of, inner_spans, join, split, table_of
 from colltune.emit.mpich.defaults import DefaultTrees, cut_default_trees
-from colltune.emit.mpich.levels import BY_SEND_SIZE, LARGEST_BOUND, Level, levels_of, ranks_tree
 from colltune.emit.mpich.nonblocking import require_apart
-from colltune.emit.mpich.tree import Tree, format_tree, grouped, parse_tree, settle
+from colltune.emit.mpich.tree import (
+    BY_SEND_SIZE,
+    LARGEST_BOUND,
+    Level,
+    Tree,
+    format_tree,
+    grouped,
+    levels_of,
+    parse_tree,
+    ranks_tree,
+    settle,
+)
 from colltune.mpi.installation import Library
 from colltune.mpi.libraries import record_of
 

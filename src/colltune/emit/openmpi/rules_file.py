@@ -16,9 +16,8 @@ from colltune.catalog import Need
 from colltune.catalog.openmpi_components import OpenMpiCatalogue
 from colltune.core.decision_table import LEAST_RANKS, BySize
 from colltune.core.errors import InputError
-from colltune.core.rules import Rule, RuleSet
+from colltune.core.rules import Rule, RuleSet, Span
 from colltune.core.sample import DEFAULT, Choice
-from colltune.core.steps import Span
 from colltune.emit.openmpi.han import HAN_FILE, format_han
 from colltune.emit.openmpi.reader import MessageRule, ReadError, read_rows
 from colltune.emit.without_ppn import by_ranks_of, merge_ppn, start_at_one

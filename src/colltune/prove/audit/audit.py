@@ -26,7 +26,7 @@ from colltune.prove.audit.harm import spared
 from colltune.prove.audit.outcome import decisions_of, standing_of
 from colltune.prove.audit.taken import Bests, Measured, PairTimes
 from colltune.prove.audit.worth import ComparisonCosts, Outlay, gain_of
-from colltune.site.pairs import PairedRatio
+from colltune.site.index_rows import PairedRatio
 
 EFFORT = Effort(relative_width=0.04, box_s=0.004, fewest=8, most=100)
 # Statuses that say something of one scenario, and nothing of the choice elsewhere.

@@ -17,9 +17,8 @@ from colltune.core.rules import RuleSet
 from colltune.core.sample import DEFAULT, Choice, Scenario
 from colltune.judge.verdict import Comparison
 from colltune.measure.contract import Effort
-from colltune.prove.compare.default_against_tuned import verify
 from colltune.prove.compare.search_cost import SearchCost, search_cost
-from colltune.prove.compare.two_sides import FEWEST_LAUNCHES
+from colltune.prove.compare.two_sides import FEWEST_LAUNCHES, verify
 from colltune.store.tuning import Tuning, write_files
 
 # Files that are compared; after the last one only what makes the file shorter may still go.

@@ -13,8 +13,8 @@ from colltune.bench.workbench import Workbench
 from colltune.core.errors import InputError, LaunchError, on_os_error
 from colltune.core.heap import KEEPING, setting_text
 from colltune.core.interval import SpeedVerdict
+from colltune.core.proven import ApplicationRuns, HeapRuns
 from colltune.core.rules import RuleSet
-from colltune.core.summary import ApplicationRuns, HeapRuns
 from colltune.deploy.live_selector import with_live
 from colltune.judge.verdict import fewest_launches
 from colltune.machine.process import RunningProgram

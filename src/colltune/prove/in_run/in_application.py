@@ -16,8 +16,15 @@ from colltune.core.interval import SpeedVerdict
 from colltune.core.sample import Choice, Environment, Scenario, SizeBasis
 from colltune.core.space import Space
 from colltune.core.switchback import BlockPair, BlockTimes, Cell, Standing
-from colltune.judge.between_runs import BetweenRuns, between_runs
-from colltune.judge.evidence import ALPHA, FEWEST_LAUNCHES, LAUNCH_SPREAD, interval_of, pooled_scale
+from colltune.judge.evidence import (
+    ALPHA,
+    FEWEST_LAUNCHES,
+    LAUNCH_SPREAD,
+    BetweenRuns,
+    between_runs,
+    interval_of,
+    pooled_scale,
+)
 from colltune.store.applications import ApplicationRun, application_runs
 
 Time = Callable[[BlockTimes], float]

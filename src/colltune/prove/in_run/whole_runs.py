@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from colltune.core.errors import LaunchError
 from colltune.core.interval import SpeedVerdict
-from colltune.core.summary import ApplicationRuns
+from colltune.core.proven import ApplicationRuns
 from colltune.judge import wording
 from colltune.judge.finding import Because, Finding
 from colltune.judge.verdict import PRACTICAL, ratio_interval, verdict_of

@@ -16,9 +16,8 @@ import numpy as np
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench, require_tuned
 from colltune.catalog import Catalogue
 from colltune.core.errors import InputError
-from colltune.core.rules import RuleSet
+from colltune.core.rules import RuleSet, Span
 from colltune.core.sample import DEFAULT, Choice, Scenario, SizeBasis
-from colltune.core.steps import Span
 from colltune.core.units import format_size
 from colltune.deploy.explored import CallKind, Candidates, save_candidates, size_class, tables
 from colltune.deploy.live_selector import by_selector_alone, with_live

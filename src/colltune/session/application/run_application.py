@@ -161,7 +161,7 @@ class ReadyRun:
         return RunOutcome(code, proof, profile, gains, page)
 
     def _proven(self, force: AppliedTuning) -> tuple[int, LoadEvidence]:
-        from colltune.prove.in_run.counting import Counting, begin_counting
+        from colltune.prove.in_run.matched_calls import Counting, begin_counting
         from colltune.session.application.run_child import run_and_prove, weighed
 
         count = begin_counting(force.tuning, force.environment, self.given) if force.variables else Counting()

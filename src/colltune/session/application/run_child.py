@@ -13,8 +13,7 @@ from typing import Any
 from colltune.core.errors import on_os_error
 from colltune.core.stop import put_back
 from colltune.emit.live_rules import LIVE_VARIABLE
-from colltune.prove.in_run.counting import Counting
-from colltune.prove.in_run.matched_calls import RuleEffect
+from colltune.prove.in_run.matched_calls import Counting, RuleEffect
 from colltune.prove.loaded import (
     SUMMARY_VARIABLE,
     FileWatch,

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from colltune.core.decision_table import DecisionTable
 from colltune.core.interval import SpeedVerdict
-from colltune.core.rules import Region, RuleSet
+from colltune.core.rules import Region, RuleSet, Span
 from colltune.core.sample import DEFAULT, Choice, Environment
-from colltune.core.steps import Span
 from colltune.core.switchback import Standing
 from colltune.deploy.applied import AppliedTuning
 from colltune.deploy.explored import kept_rules, size_class

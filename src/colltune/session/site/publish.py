@@ -15,7 +15,7 @@ from colltune.core.version import __version__
 from colltune.deploy.faults import faults_in
 from colltune.judge.verdict import fewest_launches
 from colltune.mpi.detect import mpi_at_hand
-from colltune.prove.compare.default_against_tuned import verify
+from colltune.prove.compare.two_sides import verify
 from colltune.session.site.pending import user_name
 from colltune.session.site.state import user_text
 from colltune.site.knowledge import job_name

@@ -19,8 +19,7 @@ from colltune.core.sample import Scenario
 from colltune.core.space import message_sizes, shapes
 from colltune.core.units import format_count
 from colltune.session.site.pending import add_or_put_by, add_pending, command_text, user_name
-from colltune.site.entry import Entry, Provenance, Saved
-from colltune.site.identity import Identity
+from colltune.site.entry import Entry, Identity, Provenance, Saved
 from colltune.site.index import Listed, job_of, open_index
 from colltune.site.knowledge import STALE_S, confirmed_s, files_of, newest_tuning, tuning_of
 from colltune.site.release import active, releases

@@ -10,8 +10,8 @@ from colltune.bench.workbench import Workbench
 from colltune.core.errors import LaunchError
 from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.mpi.application import application_of
+from colltune.profile.advice import faulting
 from colltune.profile.application_profile import Profile
-from colltune.profile.page_faults import faulting
 from colltune.prove.in_run.application_trial import LOG, Trial, without
 from colltune.prove.in_run.whole_runs import runs_text
 from colltune.prove.proof import workplace

@@ -7,18 +7,17 @@ from dataclasses import dataclass
 from colltune.bench.contract import Bench
 from colltune.core.medians import medians_of
 from colltune.core.model_answers import Model
+from colltune.core.proven import TimeShare
 from colltune.core.sample import Sample, Status
 from colltune.core.space import Space
 from colltune.core.stop import INTERRUPTIONS, StopRequest
-from colltune.core.summary import TimeShare
 from colltune.core.units import format_count
 from colltune.learn.contract import Learner
 from colltune.learn.decision import DecisionLearner
 from colltune.measure.contract import Launch
 from colltune.prove.replay.on_workbench import replay_slice
 from colltune.prove.time_plan import TimePlan
-from colltune.search.campaign import Campaign, Outcome
-from colltune.search.models import models_of
+from colltune.search.campaign import Campaign, Outcome, models_of
 from colltune.search.parallel import lanes_of
 from colltune.search.reuse import LOOK_SHARE, Reused, reused
 from colltune.session.tuning.options import Listener, TuneOptions

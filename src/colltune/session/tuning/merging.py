@@ -10,10 +10,9 @@ from functools import cached_property
 from pathlib import Path
 
 from colltune.core.errors import InputError
-from colltune.core.proven import Decision, Verdict, refused
+from colltune.core.proven import Decision, Summary, Verdict, refused
 from colltune.core.sample import NONBLOCKING, Environment, blocking_form
 from colltune.core.space import Space
-from colltune.core.summary import Summary
 from colltune.distill.overlay import Layer, Layers
 from colltune.emit.mpich.nonblocking import NB, runs_nb
 from colltune.store.earlier import measured_in

@@ -26,8 +26,8 @@ from colltune.session.tuning.measuring import CampaignResult, Measuring
 from colltune.session.tuning.merging import Held
 from colltune.site.entry import Entry, Provenance
 from colltune.site.index import Index, job_of
+from colltune.site.index_rows import PairedRatio
 from colltune.site.knowledge import STALE_S, Knowledge, files_of, job_name, recall
-from colltune.site.pairs import PairedRatio
 from colltune.site.store import SiteStore
 from colltune.store.earlier import Earlier
 from colltune.store.tuning import Tuning

@@ -14,9 +14,9 @@ from colltune.bench.workbench import MachineOptions, open_workbench
 from colltune.core.stop import StopRequest
 from colltune.mpi.detect import ask_flux
 from colltune.mpi.job import find_job
+from colltune.profile.advice import by_name_text, tunable_by_name
 from colltune.profile.application_profile import side_by_side
 from colltune.profile.extrapolate import extrapolate
-from colltune.profile.nonblocking import by_name_text, tunable_by_name
 from colltune.prove.in_run.application_trial import require_command
 from colltune.session.own_settings import settings_line
 from colltune.session.tuning.check_application import check_with_application

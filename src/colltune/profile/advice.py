@@ -1,0 +1,122 @@
+"""What a user is told of a profile beside its calls: whether tuning can pay, what page faults cost, which do not block.
+
+An algorithm that allocates scratch memory in each call, or a program that receives into memory it has just allocated,
+meets page faults where the heap gives memory back between the calls (docs/design/agent.md).
+
+Of calls that do not block a profile has the number and the bytes. What the program sees of them is the time in
+MPI_Wait, which is not in the profile. So they cannot be weighed against other calls, and `tune --profile` measures none
+of them: which are tuned by name, and which stay with the library, is said.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from colltune.core.heap import setting_text
+from colltune.core.sample import NONBLOCKING
+from colltune.core.units import format_count, format_size
+from colltune.profile.application_profile import BLOCKING, Calls, Profile
+
+# Published gains on single collectives reach from nothing to several times; half of the time is a generous bound.
+HEADROOM = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Benefit:
+    """Shares of the run's time over all ranks.
+
+    ``tunable``: in collectives that tuning reaches. ``bound``: what tuning can save at the very most.
+    """
+
+    tunable: float
+    bound: float
+
+    def text(self) -> str:
+        """A sentence for the user."""
+        if self.bound < 0.005:
+            return f"Tuning cannot pay: it could save {self.bound:.1%} of the run at the very most."
+        return (
+            f"Tuning can save at most {self.bound:.1%} of the run, if the right algorithms take half of the time; less"
+            " where ranks wait for one that is late."
+        )
+
+
+def benefit_of(profile: Profile, headroom: float = HEADROOM) -> Benefit:
+    """``headroom``: the share of a collective's time that the best algorithm may save."""
+    tunable = sum(one.time_s for one, _ in profile.tunable()) / max(profile.core_s, 1e-12)
+    return Benefit(tunable, tunable * headroom)
+
+
+# Page faults of a call on all ranks together from which it is named, and of how many calls.
+_MANY_FAULTS, _FEW_CALLS = 4.0, 20
+
+
+def faulting(profile: Profile) -> list[Calls]:
+    """The calls that meet page faults again and again, those that take most time first."""
+    return [
+        one
+        for one in profile.by_time()
+        if one.faults * one.communicator.size >= _MANY_FAULTS and one.calls >= _FEW_CALLS
+    ]
+
+
+def page_faults_text(profile: Profile) -> str:
+    """Which collectives pay, how much, and what may remove it; empty where none does."""
+    found = faulting(profile)
+    if not found:
+        return ""
+    share = sum(one.time_s for one in found) / max(profile.core_s, 1e-12)
+    return (
+        f"Page faults: {_listed(found)}. These calls take {share:.1%} of the time. A heap that keeps memory may remove"
+        f" them: {setting_text()}. `colltune tune --profile ... --check` compares whole runs with it and without, and"
+        " says what it costs in memory."
+    )
+
+
+def _listed(calls: Iterable[Calls]) -> str:
+    return ", ".join(f"{one.collective} of {_size(one)} ({one.faults:.3g} in each call)" for one in calls)
+
+
+def _size(one: Calls) -> str:
+    least, most = format_size(one.size_least), format_size(one.size_most)
+    return least if least == most else f"{least} to {most}"
+
+
+# Exchanges of irregular counts that neither colltune nor the selection files of the libraries reach.
+_IRREGULAR = frozenset({"alltoallv", "alltoallw", "neighbor_alltoallv", "neighbor_alltoallw"})
+
+
+def tunable_by_name(profile: Profile, known: Collection[str] = NONBLOCKING) -> dict[str, float]:
+    """The calls of each non-blocking collective among ``known``, persistent ones included, most first."""
+    found: dict[str, float] = {}
+    for one in profile.calls:
+        name = f"i{one.collective}"
+        if one.form != BLOCKING and name in NONBLOCKING and name in known and _has_places(one):
+            found[name] = found.get(name, 0.0) + one.calls
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def by_name_text(called: dict[str, float]) -> str:
+    """What is called, and why it is tuned by itself; "" for nothing."""
+    if not called:
+        return ""
+    counts = ", ".join(f"{name} ({format_count(round(calls), 'call')})" for name, calls in called.items())
+    return f"{counts}: what the application sees of them is in MPI_Wait, which a profile does not time; tuned by name"
+
+
+def left_text(profile: Profile) -> str:
+    """Which irregular exchanges stay with the library, and why; "" for none."""
+    found: dict[str, float] = {}
+    for one in profile.calls:
+        neighbours = one.collective.startswith("neighbor_")
+        if one.collective in _IRREGULAR and (neighbours or one.form != BLOCKING):
+            name = one.collective if one.form == BLOCKING else f"i{one.collective}"
+            found[name] = found.get(name, 0.0) + one.calls
+    if not found:
+        return ""
+    counts = ", ".join(f"{name} ({format_count(round(calls), 'call')})" for name, calls in sorted(found.items()))
+    return f"{counts}: left to the library (docs/how-to/alltoallv.md says why)"
+
+
+def _has_places(one: Calls) -> bool:
+    where = one.communicator
+    return where.remote_size == 0 and where.nodes > 0 and where.size > 1
