@@ -17,7 +17,7 @@ import numpy as np
 
 from alltoallv_lookup import find
 from alltoallv_simulators import Pattern, compile_cluster, simulate_own
-from colltune.alltoallv.explore import AlltoallvExploration
+from colltune.alltoallv.launches import AlltoallvExploration
 from colltune.alltoallv.lookup_table import LIBRARY, Setting, Shape, setting_of
 from colltune.alltoallv.lookup_table import load_table as load_rules
 from colltune.alltoallv.samples import Blocks, direct_above_bytes

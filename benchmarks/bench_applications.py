@@ -43,9 +43,9 @@ from typing import Any
 from application_rows import HEAD, INPUTS, SHAPES, Program, Steps, figures, load_steps, programs, row
 from applications import OPENMPI, Application
 from bench_application_gain import SHARE, saved_by_all
-from colltune.alltoallv.called import alltoallv_share
 from colltune.alltoallv.interposed import with_alltoallv
 from colltune.alltoallv.lookup_table import TABLE, load_table
+from colltune.alltoallv.matrices import alltoallv_share
 from colltune.core.proven import Verdict
 from colltune.deploy.live_selector import only_live
 from colltune.profile.advice import benefit_of

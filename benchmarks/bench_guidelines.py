@@ -28,8 +28,7 @@ from statistics import median
 
 from bench_compare import QUIET, launchers, print_found
 from colltune.bench.workbench import MachineOptions
-from colltune.core.collective_names import parse_collectives
-from colltune.core.sample import Scenario
+from colltune.core.sample import Scenario, parse_collectives
 from colltune.prove.compare.guidelines import Guideline, guidelines_at
 from colltune.session.compare import Verification, violations_of
 from colltune.session.sides import NOTHING, NamedSide, open_sides, parse_side

@@ -14,9 +14,8 @@ from time import process_time
 import numpy as np
 
 from colltune.catalog import load
-from colltune.core.model_answers import Prediction
 from colltune.core.sample import DEFAULT, Choice, Scenario
-from colltune.core.space import Space, shapes, tuned_sizes
+from colltune.core.space import Prediction, Space, shapes, tuned_sizes
 from colltune.distill.decide import decide
 from colltune.emit.mpich.below import shared_by
 

@@ -3,7 +3,7 @@
 from functools import cache
 
 from colltune.catalog import NO_DEVICE, Catalogue, load
-from colltune.emit.lint.names import FileKind, leaf_names
+from colltune.emit.lint.leaf import FileKind, leaf_names
 from colltune.emit.lint.operators import COLLECTIVES, INTRA_ONLY
 from colltune.emit.mpich.defaults import DefaultTrees
 from colltune.emit.mpich.tree import Tree, format_tree

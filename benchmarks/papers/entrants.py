@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from colltune.core.model_answers import Model
 from colltune.core.sample import REDUCTIONS, Sample, Scenario
-from colltune.core.space import Point, Space
+from colltune.core.space import Model, Point, Space
 from colltune.learn.contract import Learner
 from colltune_study.research.contract import Strategy
 from colltune_study.research.evaluation import Entrant

@@ -88,6 +88,6 @@ def written(version: str) -> str:
 
 if __name__ == "__main__":
     sys.path.insert(0, str(SOURCE))
-    from colltune.core.version import __version__
+    from colltune.core.extras import __version__
 
     sys.stdout.write(written(__version__))

@@ -4,7 +4,7 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from colltune.core.version import __version__
+from colltune.core.extras import __version__
 
 if TYPE_CHECKING:
     from colltune.alltoallv.call import tuned_alltoallv

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from colltune.catalog import load
-from colltune.catalog.openmpi_components import OpenMpiCatalogue
+from colltune.catalog.catalogue import OpenMpiCatalogue
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import COLLECTIVES, DEFAULT, NONBLOCKING, TUNABLE, Choice, SizeBasis, blocking_form

@@ -20,7 +20,7 @@ from colltune.alltoallv.lookup_table import (
     load_table,
     save_table,
 )
-from colltune.emit.rule_text import HEAD
+from colltune.emit.live_rules import HEAD
 from colltune.mpi.installation import Installation
 from compiled import shared
 

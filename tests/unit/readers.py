@@ -149,7 +149,7 @@ def site_entry(data: bytes) -> None:
     unpack(data, name_of(data))
 
 
-@reader("site.index site.index_rows session.site.pending", compressed(of_journal), lambda: [pack(entry(2))])
+@reader("site.index site.index_rows session.site.state", compressed(of_journal), lambda: [pack(entry(2))])
 def site_inbox(data: bytes) -> None:
     with folder() as place:
         store = SiteStore.made(place / "s")

@@ -136,7 +136,7 @@ def openmpi_han(data: bytes) -> None:
 LIVE = [one / "live/colltune-live.rules" for one in TUNINGS[:2]]
 
 
-@reader("emit.live_rules emit.rule_text", of_lines, files(*LIVE))
+@reader("emit.live_rules emit.live_rules", of_lines, files(*LIVE))
 def live_rules(data: bytes) -> None:
     with suppress(ColltuneError):
         live_choices(text_of(data))
@@ -178,7 +178,7 @@ rule 2..2 4..4 - -
 """
 _MADE = '# made: {"mpi": "mpich", "mpi_version": "5.0.2", "mpi_build": "1f", "machine": "m", "fabric": "", "seed": 1}\n'
 _HERE = Environment("mpich", "5.0.2", "1f", "m", 1, 2, "single")
-file_reader("alltoallv_table", "alltoallv.lookup_table emit.rule_text", of_lines, texts(TABLE), load_table)
+file_reader("alltoallv_table", "alltoallv.lookup_table emit.live_rules", of_lines, texts(TABLE), load_table)
 file_reader("alltoallv_origin", "alltoallv.lookup_table", of_lines, texts(TABLE.replace("\n", f"\n{_MADE}", 1)),
             lambda path: load_table(path, _HERE))  # fmt: skip
 

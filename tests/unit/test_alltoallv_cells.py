@@ -6,9 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from colltune.alltoallv.called import alltoallv_share, called_by
 from colltune.alltoallv.lookup_table import FILLS, Shape, alike, exists, fill_class, peers_among, runs, usual
-from colltune.alltoallv.matrices import load_matrix, load_recorded, write_matrices
+from colltune.alltoallv.matrices import alltoallv_share, called_by, load_matrix, load_recorded, write_matrices
 from colltune.alltoallv.samples import Blocks
 from colltune.core.errors import InputError
 from colltune.profile.application_profile import Calls, Communicator, CountsPerRank, Profile

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from campaign_bench import EFFORT, Bench
 
-from colltune.core.model_answers import Model
 from colltune.core.proven import StopReason
 from colltune.core.sample import DEFAULT, Choice, Sample, Scenario
-from colltune.core.space import Point
+from colltune.core.space import Model, Point
 from colltune.learn.decision import DecisionLearner
 from colltune.learn.scenario_columns import Floats
 from colltune.measure.contract import Effort

@@ -15,10 +15,10 @@ from written_summary import read_summary
 import colltune as colltune_api
 import colltune as colltune_package
 import commands
+from colltune.core.extras import read_version
 from colltune.core.proven import Summary
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Choice, Environment, SizeBasis
-from colltune.core.version import read_version
 from colltune.machine.command_lines import run_command
 from colltune.store.tuning import Provisional, Tuning, load_tuning, save_tuning
 from commands import run_to_end

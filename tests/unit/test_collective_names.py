@@ -10,9 +10,8 @@ from test_cli import colltune, fails_with_one_line
 
 from colltune.bench.workbench import check_collectives
 from colltune.catalog import load
-from colltune.core.collective_names import only_alltoallv, parse_collectives
 from colltune.core.errors import InputError
-from colltune.core.sample import COLLECTIVES
+from colltune.core.sample import COLLECTIVES, only_alltoallv, parse_collectives
 from colltune.store.tuning import MANIFEST, load_tuning
 from terminals import MEASURED
 

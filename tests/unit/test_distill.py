@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colltune.core.model_answers import Prediction
 from colltune.core.rules import RuleSet
 from colltune.core.sample import DEFAULT, Choice, Scenario, SizeBasis
-from colltune.core.space import Space
+from colltune.core.space import Prediction, Space
 from colltune.distill.minimal_rules import distill, distill_proven
 from colltune.distill.selection import Selection
 

@@ -8,10 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colltune.bench.backends.openmpi import OpenMpiBackend, find_obstacles
-from colltune.bench.backends.openmpi_components import describe_takers, find_outranking, parse_selected, taker
+from colltune.bench.backends.openmpi import (
+    OpenMpiBackend,
+    describe_takers,
+    find_obstacles,
+    find_outranking,
+    parse_selected,
+    taker,
+)
 from colltune.catalog import load
-from colltune.catalog.openmpi_components import OpenMpiCatalogue
+from colltune.catalog.catalogue import OpenMpiCatalogue
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import COLLECTIVES, DEFAULT, PER_BLOCK, Choice, Scenario, SizeBasis, parse_choice

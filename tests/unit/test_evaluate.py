@@ -9,9 +9,8 @@ import pytest
 
 from bench_learning import cost_ratio, nonp2_ratio, stop_share
 from colltune.core.errors import InputError
-from colltune.core.model_answers import Prediction
 from colltune.core.sample import Choice, Scenario
-from colltune.core.space import Point
+from colltune.core.space import Point, Prediction
 from colltune.measure.replay import MeasuringCost
 from colltune.store.grid import Grid
 from colltune_study.recorded.dataset import _grids_of, load_grids, parse_algorithm, read_table

@@ -14,9 +14,8 @@ import pytest
 
 import commands
 from colltune.core.errors import InputError
-from colltune.core.model_answers import Prediction
 from colltune.core.sample import Choice, Sample, Scenario, Status
-from colltune.core.space import Point
+from colltune.core.space import Point, Prediction
 from colltune.measure.contract import Effort
 from colltune.measure.replay import MeasuringCost, Pair, ReplaySource
 from colltune.profile.application_profile import Calls, Communicator, Profile

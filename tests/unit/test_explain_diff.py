@@ -12,7 +12,7 @@ from colltune.cli.app import app
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, SizeBasis, Status
-from colltune.judge.median_interval import median_interval
+from colltune.judge.spread import median_interval
 from colltune.report.explanation import nearest_scenarios
 from colltune.session.explain import explain_call
 from colltune.store.journal import Journal

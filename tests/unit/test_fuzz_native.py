@@ -23,8 +23,7 @@ from colltune.catalog import Catalogue, load
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import DEFAULT, Choice, Scenario, SizeBasis
 from colltune.core.space import Point
-from colltune.emit.live_rules import LIVE_FILE, LiveEmitter, live_basis
-from colltune.emit.rule_text import MOST_CHOICES, format_rules
+from colltune.emit.live_rules import LIVE_FILE, MOST_CHOICES, LiveEmitter, format_rules, live_basis
 from colltune.machine.compile import COMMON, ENTRY, LIBRARY_PARTS, TIMING_PARTS, source_directory
 from colltune.measure.contract import Effort
 from colltune.measure.request import PointRequest

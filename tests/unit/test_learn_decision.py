@@ -9,11 +9,10 @@ from scipy.optimize import check_grad
 from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status
 from colltune.core.space import Point, Space
 from colltune.learn import decision_model
-from colltune.learn.belief import Belief, observations
+from colltune.learn.belief import MEASURED_SD, Belief, observations
 from colltune.learn.decision import DecisionLearner, DecisionSettings
 from colltune.learn.decision_model import expected_gains
 from colltune.learn.gaussian import PRIOR_MEAN, _objective, _Stack, kernel, kernel_diagonal, rough_variance
-from colltune.learn.noise import MEASURED_SD
 from colltune.learn.scenario_columns import scenario_columns
 from colltune.learn.selection_uncertainty import SURPRISE, TAIL, Duels, normal_loss
 from colltune.learn.told import History

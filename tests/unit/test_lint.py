@@ -14,7 +14,7 @@ from colltune.catalog import Need, load
 from colltune.core.sample import COLLECTIVES, DEFAULT, TUNABLE, blocking_form
 from colltune.emit.lint.check import Check, Severity, format_check
 from colltune.emit.lint.json_text import DEEPEST, JsonValue, NotJsonError, read_json
-from colltune.emit.lint.names import leaf_names
+from colltune.emit.lint.leaf import leaf_names
 from colltune.emit.lint.selection_file import lint_files
 from colltune.emit.mpich.selection_file import MpichEmitter
 from colltune.emit.mpich.tree import Call, Leaf, Tree, decide, format_tree

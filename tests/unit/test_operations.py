@@ -19,7 +19,7 @@ from colltune.machine.process import RunningProgram
 from colltune.mpi.launch_line import job_shape
 from colltune.mpi.libraries import RECORDS
 from colltune.session.own_settings import settings_line
-from colltune.session.site.pending import command_text
+from colltune.session.site.state import command_text
 from colltune.site.store import INBOX, MARK, SiteStore
 from colltune.store.tuning import Tuning, load_tuning, save_tuning
 from commands import colltune, run_to_end

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from colltune.catalog import load
-from colltune.catalog.openmpi_components import OpenMpiCatalogue
+from colltune.catalog.catalogue import OpenMpiCatalogue
 from colltune.cli.app import app
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet

@@ -15,7 +15,7 @@ from colltune.core.rules import Region, Rule, RuleSet, Span
 from colltune.core.sample import DEFAULT, Choice, Scenario, SizeBasis
 from colltune.core.space import neighbours
 from colltune.prove.audit.claims import claims_of, cut_in_two
-from colltune.report.regions import format_region
+from colltune.report.diff_text import format_region
 
 TWO = RuleSet(
     "allreduce",

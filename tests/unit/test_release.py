@@ -15,7 +15,7 @@ import pytest
 import typer
 
 from colltune.core import disturbance
-from colltune.core.version import read_version
+from colltune.core.extras import read_version
 from commands import run_to_end
 
 ROOT = Path(__file__).parents[2]

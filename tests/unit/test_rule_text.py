@@ -15,8 +15,7 @@ from colltune.alltoallv.lookup_table import (
 )
 from colltune.core.errors import InputError
 from colltune.core.sample import Choice, Environment
-from colltune.emit.live_rules import parse_live
-from colltune.emit.rule_text import HEAD, parse_lines
+from colltune.emit.live_rules import HEAD, parse_lines, parse_live
 
 LINES = "choice 0 - A=1 # bcast binomial\nrules bcast message\nrule - - 64 0\nrule - - - -\n"
 

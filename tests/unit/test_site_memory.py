@@ -12,7 +12,7 @@ from memory_bench import ENVIRONMENT, MemoryBench, MemoryLibrary
 from colltune.core.proven import Decision, Summary, Verdict, Why
 from colltune.core.sample import DEFAULT, Choice, Environment, Scenario
 from colltune.prove.proof import Judged
-from colltune.session.site.pending import PENDING
+from colltune.session.site.state import PENDING
 from colltune.session.tuning.options import Listener, TuneOptions, TuneResult
 from colltune.session.tuning.site_memory import SiteMemory
 from colltune.session.tuning.tune import tune

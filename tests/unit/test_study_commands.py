@@ -7,7 +7,7 @@ import pytest
 
 import commands
 from colltune.core import extras
-from colltune.core.version import __version__
+from colltune.core.extras import __version__
 
 _INSTALL = "Run pip install ./packaging/study"
 

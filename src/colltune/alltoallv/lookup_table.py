@@ -17,7 +17,7 @@ from colltune.core.errors import InputError, on_os_error
 from colltune.core.grouping import grouped
 from colltune.core.sample import DEFAULT, Choice, Environment
 from colltune.core.space import shapes
-from colltune.emit.rule_text import MOST_CHOICES, format_list, format_rules, parse_lines
+from colltune.emit.live_rules import MOST_CHOICES, format_list, format_rules, parse_lines
 from colltune.machine.file_formats import described
 from colltune.machine.files import read_text, write_atomically
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
-from colltune.alltoallv.explore import EFFORT, AlltoallvExploration
-from colltune.alltoallv.launches import PatternBench, PatternLaunch
+from colltune.alltoallv.launches import EFFORT, AlltoallvExploration, PatternBench, PatternLaunch
 from colltune.alltoallv.lookup_table import (
     BOUND_TO,
     FILLS,

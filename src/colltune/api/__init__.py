@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from colltune.alltoallv.tune_table import AlltoallvResult
     from colltune.core.hardware import Hardware
     from colltune.machine.record import RecordedMachine
-    from colltune.session.application.profile_run import ProfiledRun
+    from colltune.session.application.measure_run import ProfiledRun
     from colltune.session.doctor import Diagnosis
     from colltune.session.lint import Linted
     from colltune.session.plan import Costs
@@ -155,7 +155,7 @@ def profile(command: Sequence[str], out: PathLike = "app.json", *, mpiexec: str 
     ``tune(profile=out)`` tunes what it calls. ``mpiexec``: of the program's MPI, where the command does not start with
     it.
     """
-    from colltune.session.application.profile_run import profile_run
+    from colltune.session.application.measure_run import profile_run
 
     return profile_run(command, Path(out), os.environ, mpiexec)
 

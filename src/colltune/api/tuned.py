@@ -11,12 +11,11 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Unpack
 
-from colltune.core.collective_names import parse_collective
 from colltune.core.extras import extra
 from colltune.core.judged_together import judged_regions
 from colltune.core.proven import Verdict
 from colltune.core.rules import RuleSet
-from colltune.core.sample import DEFAULT, Choice, Environment, Sample
+from colltune.core.sample import DEFAULT, Choice, Environment, Sample, parse_collective
 from colltune.core.units import format_count, parse_duration
 from colltune.session.arguments import MachineArguments, PathLike, machine_options
 from colltune.session.explain import explain_call, load_findings, scenario_of
@@ -215,7 +214,7 @@ class Tuned:
         self, *, short: bool = False, via: str = "file", **machine: Unpack[MachineArguments]
     ) -> ConformanceResult:
         """Runs every collective in every form under the files, and compares results: `colltune verify --results`."""
-        from colltune.session.check import check
+        from colltune.session.drift import check
 
         return check(self.directory, machine_options(machine), short=short, via=via)
 
@@ -227,7 +226,7 @@ class Tuned:
 
     def diff(self, other: Tuned | PathLike) -> TuningDifference:
         """Where another tuning decides differently, as `colltune report --diff` does."""
-        from colltune.session.diff import diff
+        from colltune.session.explain import diff
 
         return diff(self.directory, other.directory if isinstance(other, Tuned) else Path(other))
 

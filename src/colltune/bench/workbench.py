@@ -13,10 +13,9 @@ from typing import ClassVar
 from colltune.bench.backends import Backend, open_backend
 from colltune.bench.contract import Event, LibraryBench, Program, unheard
 from colltune.catalog import Catalogue
-from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import EnvironmentMismatchError, InputError, LaunchError
 from colltune.core.rules import RuleSet
-from colltune.core.sample import COLLECTIVES, DEFAULT, Choice, Environment, Scenario
+from colltune.core.sample import COLLECTIVES, DEFAULT, Choice, Environment, Scenario, parse_collectives
 from colltune.core.space import Space, shapes, tuned_sizes
 from colltune.core.topology import Topology
 from colltune.core.units import format_count

@@ -7,9 +7,8 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from colltune.catalog.catalogue import Catalogue
+from colltune.catalog.catalogue import Catalogue, OpenMpiCatalogue, openmpi_entry
 from colltune.catalog.entries import NO_DEVICE, Algorithm, CollectiveEntry, Kind, Need, Parameter
-from colltune.catalog.openmpi_components import OpenMpiCatalogue, openmpi_entry
 from colltune.core.errors import InputError
 from colltune.core.sample import NONBLOCKING, SizeBasis
 

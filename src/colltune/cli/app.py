@@ -10,8 +10,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from colltune.cli.command_entry import CommandEntry
-from colltune.core.extras import has_study, study
-from colltune.core.version import __version__
+from colltune.core.extras import __version__, has_study, study
 
 _ABOUT_STUDY = "For people who study how tuning works, and for clusters that are not at hand."
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}

@@ -38,7 +38,7 @@ def profile(
 def _run_profiled(command: Sequence[str], out: Path, mpiexec: str | None) -> int:
     """Runs ``command`` with the library in it and prints the profile, which is also in ``out``. The exit code."""
     from colltune.cli.profile_show import print_profile
-    from colltune.session.application.profile_run import profile_run
+    from colltune.session.application.measure_run import profile_run
 
     done = profile_run(command, out, os.environ, mpiexec)
     if done.profile is None:

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from colltune.alltoallv.called import alltoallv_share
+from colltune.alltoallv.matrices import alltoallv_share
 from colltune.cli.terminal import make_console
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_count, format_duration

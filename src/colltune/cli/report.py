@@ -92,7 +92,7 @@ def show_difference(tuned: Path, other: Path) -> bool:
     """Says where the decisions of two tunings differ, and whether they do nowhere."""
     from colltune.cli.terminal import make_console
     from colltune.report.diff_text import decisions_table, environments_table
-    from colltune.session.diff import diff as run_diff
+    from colltune.session.explain import diff as run_diff
 
     found, names = run_diff(tuned, other), (str(tuned), str(other))
     console = make_console()

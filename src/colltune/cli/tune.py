@@ -36,7 +36,7 @@ def tune(
     **arguments: Unpack[TuneArguments],
 ) -> None:
     """Measure collectives on the nodes of this job, and write the file that makes MPI choose best."""
-    from colltune.core.collective_names import only_alltoallv
+    from colltune.core.sample import only_alltoallv
 
     began_s = time.monotonic()
     if only_alltoallv(collectives or []):

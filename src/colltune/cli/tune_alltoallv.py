@@ -11,7 +11,7 @@ import typer
 from colltune.cli.console import echo
 from colltune.cli.options import given_options
 from colltune.cli.stopping import go_on_command, heed_scheduler
-from colltune.core.collective_names import ALLTOALLV
+from colltune.core.sample import ALLTOALLV
 from colltune.core.units import format_count, format_duration, format_size
 from colltune.machine.command_lines import run_alltoallv_command
 

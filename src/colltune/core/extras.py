@@ -1,13 +1,37 @@
-"""Libraries that a plain install leaves out: imported where they are used, named as pip knows them if missing.
+"""The version of colltune, and the libraries that a plain install leaves out.
 
-colltune-study is one of them: a distribution of the same repository, for people who study how tuning works.
+These are imported where they are used, and named as pip knows them if missing. colltune-study is one of them: a
+distribution of the same repository, for people who study how tuning works.
 """
 
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from colltune.core.errors import InputError
-from colltune.core.version import __version__
+
+# Written by the build (pyproject.toml). A file, because importlib.metadata would delay every command.
+_FILE = "version.txt"
+
+
+def read_version(directory: Path) -> str:
+    """The version that the build wrote into ``directory``; without a build that of the installed package.
+
+    "0+unknown" for a source tree that was never installed.
+    """
+    try:
+        return (directory / _FILE).read_text(encoding="ascii").strip()
+    except OSError:
+        from importlib import metadata
+
+        try:
+            return metadata.version("colltune")
+        except metadata.PackageNotFoundError:
+            return "0+unknown"
+
+
+__version__ = read_version(Path(__file__).parent)
+
 
 _PACKAGE = {"sklearn": "scikit-learn", "vl_convert": "vl-convert-python"}
 

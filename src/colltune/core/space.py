@@ -1,10 +1,14 @@
-"""The legal (scenario, choice) pairs of a campaign."""
+"""The legal (scenario, choice) pairs of a campaign, and what a model of their times answers, whoever trained it."""
 
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from colltune.core.sample import DEFAULT, REDUCTIONS, Choice, Scenario
 
@@ -195,3 +199,23 @@ def _next_to(lines: Collection[_Line]) -> Iterator[tuple[_Line, _Line]]:
             across.setdefault((line[0], line[3 - axis]), []).append(line)
         for some in across.values():
             yield from pairwise(some)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Expected times of n pairs.
+
+    ``log_time`` (n,): natural logarithm of the time, up to a constant that is the same for all choices of one
+    scenario (a model may know ratios only). ``std`` (n,): its standard deviation, >= 0.
+    """
+
+    log_time: NDArray[np.float64]
+    std: NDArray[np.float64]
+
+
+class Model(Protocol):
+    """Predicts times and says how sure it is."""
+
+    def predict(self, pairs: Sequence[tuple[Scenario, Choice]]) -> Prediction:
+        """Predictions for ``pairs``, in their order."""
+        ...

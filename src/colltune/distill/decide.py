@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from colltune.catalog import Catalogue
 from colltune.core.grouping import grouped
 from colltune.core.medians import broken_choices, medians_of
-from colltune.core.model_answers import Model
 from colltune.core.rules import RuleSet
 from colltune.core.sample import DEFAULT, Choice, Sample, Scenario
-from colltune.core.space import Space
+from colltune.core.space import Model, Space
 from colltune.distill.minimal_rules import distill
 from colltune.distill.segments import Floats, Segments
 from colltune.distill.selection import Selection

@@ -24,10 +24,9 @@ from itertools import pairwise
 from typing import Protocol
 
 from colltune.core.decision_table import BySize, DecisionTable, agreed
-from colltune.core.model_answers import Model
 from colltune.core.rules import RuleSet, Span, Steps
 from colltune.core.sample import DEFAULT, PER_BLOCK, REDUCTIONS, Choice, Scenario, SizeBasis
-from colltune.core.space import Space
+from colltune.core.space import Model, Space
 from colltune.distill.selection import Measured, Selection
 
 # Rank counts next to a measured one that are checked between two far neighbours; preconditions (powers of two, even

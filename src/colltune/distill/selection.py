@@ -6,9 +6,8 @@ from functools import cached_property
 
 import numpy as np
 
-from colltune.core.model_answers import Model
 from colltune.core.sample import DEFAULT, Choice, Scenario
-from colltune.core.space import Space
+from colltune.core.space import Model, Space
 
 Measured = Mapping[tuple[Scenario, Choice], float]
 

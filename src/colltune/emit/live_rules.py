@@ -2,7 +2,7 @@
 
 The text expresses every rule: ranks per node and so node counts, parameters, sizes beyond 2 GiB, and the size of a
 gather or a scatter, which no library's file can compare. The preconditions are written with each choice, and the
-selector checks them in each call.
+selector checks them in each call. The all-to-all's table is text of the same kind (native/common/rules.h).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,7 +12,41 @@ from colltune.catalog import Algorithm, Catalogue
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import DEFAULT, Choice, SizeBasis, format_choice, parse_choice
-from colltune.emit.rule_text import MOST_CHOICES, format_bound, format_list, format_rules, parse_lines
+
+HEAD = "colltune-rules 2"
+_HEADS = (HEAD, "colltune-live 1")  # the second is the earlier head of the same text
+# As native/common/rules.h has it.
+MOST_CHOICES = 512
+
+
+def format_rules(lines: list[str]) -> bytes:
+    """The content of a file: the head, and ``lines``."""
+    return ("\n".join([HEAD, *lines]) + "\n").encode("ascii")
+
+
+def parse_lines(text: str) -> Iterator[tuple[str, list[str], str]]:
+    """Yields (kind, words, comment) of each line that is not empty: its first word, the other ones, what follows "#".
+
+    Raises ValueError for text with another head.
+    """
+    head, *lines = text.splitlines() or [""]
+    if head.strip() not in _HEADS:
+        raise ValueError(f"its first line is {head[:60]!r}, not {HEAD!r}")
+    for line in lines:
+        content, _, comment = line.partition("#")
+        if words := content.split():
+            yield words[0], words[1:], comment.strip()
+
+
+def format_bound(bound: int | None) -> str:
+    """An upper bound as text; None is no bound."""
+    return "-" if bound is None else str(bound)
+
+
+def format_list(words: list[str]) -> str:
+    """Words with commas between them; "-" for none."""
+    return ",".join(words) or "-"
+
 
 LIVE_FILE = "colltune-live.rules"
 LIVE_VARIABLE = "COLLTUNE_SELECT"

@@ -1,4 +1,4 @@
-"""The variance between launches at each point, estimated from all points that share the launches.
+"""The interval of a median, and the variance between launches at each point, from all points that share the launches.
 
 The logarithm of a launch's median at a point is modelled as the level of the point, an effect of the launch on all
 points of the collective, and an effect of the launch on this point. The variance of the last differs between points.
@@ -10,9 +10,12 @@ variance, and very different ones keep their own uncertain estimates.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
+
+from colltune.core.proven import order_statistic
 
 # With fewer points it is unknown how much the variances differ between them.
 _FEWEST = 4
@@ -66,3 +69,21 @@ def _sum(first: float, free_of_first: float, second: float, free_of_second: floa
     """Two variances added up; the degrees of freedom are Satterthwaite's."""
     total = first + second
     return LaunchSpread(math.sqrt(total), total**2 / (first**2 / free_of_first + second**2 / free_of_second))
+
+
+# Beyond so many values the binomial distribution is a normal one.
+_EXACT = 500
+_ONE_SIDE = 0.975  # of 95% on both
+
+
+def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """95% interval of the median of what ``values`` were drawn from; None where there are too few to give one.
+
+    Order statistics: exact whatever the distribution, as long as the values are independent.
+    """
+    ordered, count = sorted(values), len(values)
+    if count > _EXACT:
+        index = int(0.5 * (count - NormalDist().inv_cdf(_ONE_SIDE) * math.sqrt(count))) - 1
+    else:
+        index = order_statistic(count, _ONE_SIDE)
+    return (ordered[index], ordered[-1 - index]) if index >= 0 else None

@@ -1,6 +1,7 @@
 """The posterior of every pair of a grid: means and covariances of log time, updated one measured pair at a time.
 
-Notations: N scenarios, M choices; z (N, 3) as in ``colltune.learn.gaussian``; ``mean`` (N, M).
+A median of a few repetitions is uncertain by itself. Notations: N scenarios, M choices; z (N, 3) as in
+``colltune.learn.gaussian``; ``mean`` (N, M).
 """
 
 from __future__ import annotations
@@ -8,9 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import log
 
 import numpy as np
 
+from colltune.core.sample import Sample
 from colltune.learn.gaussian import (
     ChoiceProcess,
     Floats,
@@ -21,7 +24,43 @@ from colltune.learn.gaussian import (
     kernel_diagonal,
     rough_variance,
 )
-from colltune.learn.noise import MEASURED_SD
+
+# The median of many repetitions is uncertain by about this share: launches differ.
+MEASURED_SD = 0.02
+# The assumed variance of a single repetition's log time, and its weight in repetitions.
+_ASSUMED_SD = 0.03
+_ASSUMED_WEIGHT = 4.0
+# The variance of a median divided by that of a mean, for normal noise.
+_MEDIAN = np.pi / 2.0
+
+
+def log_variances(samples: Sequence[Sequence[Sample]]) -> Floats:
+    """(n,): the variance of the log of each of n medians, which are over the repetitions of ``samples``.
+
+    The spread of a median's own repetitions is shrunk towards that of all medians, because three repetitions determine
+    a spread badly.
+    """
+    times = [[time_s for sample in own for time_s in sample.times_s] for own in samples]
+    count = np.array([len(own) for own in times], dtype=float)
+    spread = np.array([robust_variance(own) for own in times])
+    several = count > 2
+    weight = np.where(several, count - 1.0, 0.0)
+    # The median, because a few pairs can be very noisy (small messages on a loaded machine) where others are not.
+    common = max(_ASSUMED_SD**2, float(np.median(spread[several]))) if several.any() else _ASSUMED_SD**2
+    shrunk = (weight * spread + _ASSUMED_WEIGHT * common) / (weight + _ASSUMED_WEIGHT)
+    # A time without repetitions beside it is a summary of many, as recorded tables hold them.
+    return np.asarray(MEASURED_SD**2 + np.where(count > 1, _MEDIAN * shrunk / count, 0.0))
+
+
+def robust_variance(times_s: Sequence[float]) -> float:
+    """Of the log time, from the half below the median: disturbances only ever add time."""
+    if len(times_s) < 3:
+        return 0.0
+    in_order = sorted(times_s)
+    last = len(in_order) - 1
+    low, middle = in_order[round(0.25 * last)], in_order[round(0.5 * last)]
+    return float((log(middle / low) / 0.674) ** 2)
+
 
 # Log seconds assumed for every pair before the first measurement: 50 us.
 _UNKNOWN = -10.0

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from colltune.core.model_answers import Model
 from colltune.core.sample import Sample
-from colltune.core.space import Point
+from colltune.core.space import Model, Point
 from colltune.learn.scenario_columns import Floats
 
 

@@ -14,13 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from colltune.core.model_answers import Model
 from colltune.core.sample import Sample, Scenario, Status
-from colltune.core.space import Point, Space
-from colltune.learn.belief import Belief, Observations, fit_hyperparameters, observations
+from colltune.core.space import Model, Point, Space
+from colltune.learn.belief import MEASURED_SD, Belief, Observations, fit_hyperparameters, log_variances, observations
 from colltune.learn.decision_model import DecisionModel, Shortlist, expected_gains
 from colltune.learn.gaussian import PRIOR_MEAN, Floats, Rows
-from colltune.learn.noise import MEASURED_SD, log_variances
 from colltune.learn.scenario_columns import scenario_columns
 from colltune.learn.selection_uncertainty import Duels, Mask, far_ends, nearest
 from colltune.learn.told import History

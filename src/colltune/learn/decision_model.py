@@ -8,11 +8,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from colltune.core.model_answers import Prediction
 from colltune.core.sample import Choice
-from colltune.learn.belief import Belief, Observations, fit_hyperparameters
+from colltune.core.space import Prediction
+from colltune.learn.belief import MEASURED_SD, Belief, Observations, fit_hyperparameters
 from colltune.learn.gaussian import PRIOR_MEAN, Floats, Rows
-from colltune.learn.noise import MEASURED_SD
 from colltune.learn.scenario_columns import scenario_columns
 from colltune.learn.selection_uncertainty import Duels, tailed_loss
 from colltune.learn.told import History, Pair

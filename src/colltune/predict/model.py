@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colltune.core.errors import InputError
-from colltune.core.model_answers import Prediction
 from colltune.core.sample import Choice, Scenario, parse_choice
+from colltune.core.space import Prediction
 from colltune.learn.scenario_columns import Floats, scenario_columns
 from colltune.machine.arrays import Archive
 from colltune.machine.files import read_file, read_record

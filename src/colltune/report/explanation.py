@@ -14,10 +14,10 @@ from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario,
 from colltune.core.switchback import Standing
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_count, format_duration, format_size, format_times
-from colltune.judge.median_interval import median_interval
+from colltune.judge.spread import median_interval
 from colltune.report.curves import Latency
+from colltune.report.diff_text import format_region
 from colltune.report.ending import folded
-from colltune.report.regions import format_region
 from colltune.report.tables import standing_text
 
 # Rows per measured scenario: with two scenarios and the rest of the page, what a terminal of 40 lines shows.

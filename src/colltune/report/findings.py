@@ -14,7 +14,7 @@ from colltune.core.proven import Decision, Summary, Verdict, mean_of_kept
 from colltune.core.rules import RuleSet
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, Status
 from colltune.core.switchback import Standing
-from colltune.judge.median_interval import median_interval
+from colltune.judge.spread import median_interval
 
 # Where times of the same call differ by more, launches were not of one machine.
 _STEADY = 2.0

@@ -11,24 +11,22 @@ from itertools import pairwise
 from pathlib import Path
 
 from colltune.core.errors import on_os_error
+from colltune.core.extras import __version__
 from colltune.core.grouping import grouped
 from colltune.core.judged_together import JudgedRegion
 from colltune.core.proven import Verdict
 from colltune.core.sample import Scenario, Status
 from colltune.core.units import format_size, format_times
-from colltune.core.version import __version__
 from colltune.judge.wording import cells
-from colltune.report.charts import panel_charts
-from colltune.report.curves import CurvePoint, Panel, curve_points, largest_call, panels
-from colltune.report.draw import can_draw, drawn_for_page
+from colltune.report.charts import page_template, page_text, panel_charts
+from colltune.report.curves import SHADES, CurvePoint, Panel, curve_points, largest_call, panels, selection_maps
 from colltune.report.ending import told
 from colltune.report.findings import Findings
 from colltune.report.headline import by_gain, facts, headline, next_steps, saved_by, saved_share
 from colltune.report.job import HEAD, ShapeGain, format_calls, job_shape, known_scenarios, shape_gains, shape_text
-from colltune.report.maps import SHADES, selection_maps
-from colltune.report.story import environment_rows, warnings
+from colltune.report.picture import can_draw, drawn_for_page
 from colltune.report.tables import application_row
-from colltune.report.templates import page_template, page_text
+from colltune.report.text import environment_rows, warnings
 
 PAGE = "report.html"
 # Panels that are shown at once, and all that a page has room for; rows of the decisions that are shown at once.

@@ -10,7 +10,7 @@ from colltune.report.ending import told
 from colltune.report.findings import Findings
 from colltune.report.headline import facts, next_steps
 from colltune.report.job import HEAD, ShapeGain, job_shape, known_scenarios, shape_gains
-from colltune.report.story import warnings
+from colltune.report.text import warnings
 
 
 def report_record(findings: Findings, directory: Path) -> Mapping[str, object]:

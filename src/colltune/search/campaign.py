@@ -13,10 +13,9 @@ from itertools import accumulate
 import numpy as np
 
 from colltune.core.medians import broken_choices
-from colltune.core.model_answers import Model, Prediction
 from colltune.core.proven import StopReason
 from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status
-from colltune.core.space import Point, Space
+from colltune.core.space import Model, Point, Prediction, Space
 from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.learn.contract import Learner
 from colltune.learn.stakes import Stakes

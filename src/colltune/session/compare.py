@@ -10,11 +10,10 @@ from typing import Unpack
 
 from colltune.bench.contract import Bench
 from colltune.bench.workbench import MachineOptions
-from colltune.core.collective_names import parse_collectives
 from colltune.core.disturbance import Disturbance
 from colltune.core.errors import InputError, LaunchError, on_os_error
 from colltune.core.interval import COMPARED, SpeedVerdict
-from colltune.core.sample import COLLECTIVES, DEFAULT, Scenario
+from colltune.core.sample import COLLECTIVES, DEFAULT, Scenario, parse_collectives
 from colltune.core.space import message_sizes
 from colltune.core.units import format_count
 from colltune.deploy.live_selector import require_way

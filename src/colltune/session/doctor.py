@@ -5,11 +5,10 @@ from dataclasses import dataclass, field
 
 from colltune.bench.untuned import NEIGHBOURHOOD, NONBLOCKING
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
-from colltune.core.collective_names import ALLTOALLV
 from colltune.core.disturbance import Disturbance
 from colltune.core.errors import InputError
 from colltune.core.heap import page_faults_of
-from colltune.core.sample import COLLECTIVES, DEFAULT, TUNABLE, Choice, Environment, Scenario, format_choices
+from colltune.core.sample import ALLTOALLV, COLLECTIVES, DEFAULT, TUNABLE, Choice, Environment, Scenario, format_choices
 from colltune.core.space import Point
 from colltune.core.units import format_count
 from colltune.machine.conditions import CONDITIONS, advice

@@ -1,4 +1,4 @@
-"""Measures the rules of a tuning again, after an upgrade for example. What `colltune verify --quick` does."""
+"""Measures the rules of a tuning again, or checks its results on the real MPI: `verify --quick` and `--results`."""
 
 import os
 import time
@@ -6,16 +6,20 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
-from colltune.bench.workbench import MachineOptions, open_workbench
+from colltune.bench.workbench import MachineOptions, open_tuned_workbench, open_workbench
 from colltune.core.disturbance import Disturbance
 from colltune.core.errors import InputError
 from colltune.core.interval import SpeedVerdict
 from colltune.core.sample import Environment
 from colltune.core.switchback import Standing
 from colltune.deploy.applied import put_in_force
+from colltune.deploy.faults import require_sound
+from colltune.deploy.live_selector import in_force_via, require_way
 from colltune.prove.drift import TuningDrift
 from colltune.prove.drift import drift as look_again
 from colltune.prove.in_run.in_application import standings
+from colltune.prove.replay.conformance import ConformanceResult
+from colltune.prove.replay.on_workbench import replay
 from colltune.store.applications import ApplicationRun, application_runs
 from colltune.store.tuning import MANIFEST, load_deployable
 
@@ -131,3 +135,16 @@ def drift(
     begun(differences(there, here))
     measured = look_again(bench, tuning, directory, budget_s, seed)
     return DriftReport(there, here, measured, bench.watch.tally.found(names=bench.watch.nodes))
+
+
+def check(directory: Path, machine: MachineOptions, *, short: bool = False, via: str = "file") -> ConformanceResult:
+    """Runs every collective in every form under the tuning, and compares each result byte for byte.
+
+    ``short``: one case of each kind. Raises ColltuneError.
+    """
+    require_way(via)
+    tuning = load_deployable(directory)
+    require_sound(tuning, str(directory))
+    bench = open_tuned_workbench(machine, tuning.environment, os.environ)
+    tuning = in_force_via(tuning, via, os.environ, lambda: bench.installation.mpicc)
+    return replay(bench, tuning.rule_sets, tuning.variables_at(directory), short=short)

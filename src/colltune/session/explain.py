@@ -1,17 +1,20 @@
-"""Explains a call under a tuning: the rule, the algorithm, the default, and what was measured around it."""
+"""Explains a call under a tuning: the rule, the algorithm, the default, and what was measured around it.
+
+Also where two tunings decide differently: what `colltune report --diff` does.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
 
 from colltune.bench.backends import recall_backend
-from colltune.core.collective_names import parse_collective
 from colltune.core.errors import InputError
-from colltune.core.sample import DEFAULT, REDUCTIONS, Choice, Scenario
+from colltune.core.sample import DEFAULT, REDUCTIONS, Choice, Scenario, parse_collective
 from colltune.core.units import parse_size
 from colltune.deploy.live_selector import only_live
 from colltune.profile.application_profile import stakes
 from colltune.profile.profile_files import load_profile
 from colltune.prove.in_run.in_application import said_of
+from colltune.report.diff_text import TuningDifference, compare_decisions, compare_environments
 from colltune.report.explanation import WIDTH, Explanation, format_explanation
 from colltune.report.findings import Findings
 from colltune.store.earlier import latest_profile, measurements
@@ -133,3 +136,10 @@ def _outcomes(tuning: Tuning, scenario: Scenario) -> tuple[str, str]:
         choice = tuning.rule_sets[scenario.collective].evaluate(scenario)
         return (default if choice == DEFAULT else str(choice)), default
     return backend.describe(files, scenario, environment.thread_level), default
+
+
+def diff(one: Path, other: Path) -> TuningDifference:
+    """The differences between two tuning directories. Raises InputError where either holds no tuning."""
+    first, second = load_tuning(one), load_tuning(other)
+    environments = compare_environments(first.environment, second.environment)
+    return TuningDifference(environments, *compare_decisions(first.rule_sets, second.rule_sets))

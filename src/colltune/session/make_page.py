@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from colltune.report.draw import require_picture
 from colltune.report.html import PAGE, write_page
-from colltune.report.picture import curves_picture
+from colltune.report.picture import curves_picture, require_picture
 from colltune.session.explain import load_findings
 
 

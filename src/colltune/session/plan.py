@@ -16,9 +16,8 @@ from colltune.bench.backends import recall_backend
 from colltune.bench.contract import Bench
 from colltune.bench.workbench import MachineOptions, check_collectives, open_workbench
 from colltune.catalog import Catalogue
-from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError
-from colltune.core.sample import PER_BLOCK, Sample, Scenario, Status
+from colltune.core.sample import PER_BLOCK, Sample, Scenario, Status, parse_collectives
 from colltune.core.space import Point, message_sizes, shapes, tuned_sizes, weights_in_job
 from colltune.core.units import format_count, format_duration, require_sizes
 from colltune.measure.contract import Effort

@@ -12,12 +12,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
-from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError
 from colltune.core.hardware import Fabric
 from colltune.core.proven import Guess, PredictedSizes, StopReason, Summary
 from colltune.core.rules import RuleSet
-from colltune.core.sample import COLLECTIVES, DEFAULT, NONBLOCKING, Choice, Environment, Scenario
+from colltune.core.sample import COLLECTIVES, DEFAULT, NONBLOCKING, Choice, Environment, Scenario, parse_collectives
 from colltune.core.space import Space, message_sizes, shapes
 from colltune.deploy.applied import put_in_force
 from colltune.distill.minimal_rules import distill_proven

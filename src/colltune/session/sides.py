@@ -12,7 +12,7 @@ from colltune.deploy.faults import require_sound
 from colltune.deploy.live_selector import in_force_via
 from colltune.emit.lint.check import Severity
 from colltune.emit.lint.json_text import read_json
-from colltune.emit.lint.names import FileKind
+from colltune.emit.lint.leaf import FileKind
 from colltune.emit.lint.selection_file import kind_of
 from colltune.machine.file_formats import Format
 from colltune.machine.preload import PRELOAD, preload_variables

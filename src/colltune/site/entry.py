@@ -20,9 +20,9 @@ from typing import Annotated, Any
 import msgspec
 
 from colltune.core.errors import InputError
+from colltune.core.extras import __version__
 from colltune.core.hardware import Hardware
 from colltune.core.sample import Environment, Sample, format_choice, parse_choice
-from colltune.core.version import __version__
 from colltune.machine.files import unpacked
 from colltune.machine.hardware_features import read_features
 from colltune.machine.record import RunningMachine

@@ -4,7 +4,7 @@
 
     outbox/releases/ID/manifest.json          what is in it, with the checksum of every file; ID ends in its own
     outbox/releases/ID/tunings/MPI/NxP/       a tuning directory for each shape of job
-    outbox/releases/ID/modules/               module files for Lmod and Tcl (`colltune.site.modules`)
+    outbox/releases/ID/modules/               module files for Lmod and Tcl (`colltune.site.knowledge`)
     outbox/releases/ID/SHA256SUMS             of all files; beside it SHA256SUMS.sig, if it is signed
     outbox/active                             a link to the release that modules load now
     outbox/activations.json                   the releases that were activated, the last one last

@@ -17,8 +17,8 @@ from types import TracebackType
 from typing import Self
 
 from colltune.core.errors import ColltuneError, EnvironmentMismatchError, InputError, on_os_error
+from colltune.core.extras import __version__
 from colltune.core.sample import Environment, Sample
-from colltune.core.version import __version__
 from colltune.machine.files import LARGEST_BYTES, read_file, sync_directory
 from colltune.store.records import FORMAT, Fact, Header, Note, Record, RecordError, could_be_torn_header, decode, encode
 

@@ -40,7 +40,7 @@ def collect(
     **machine: Unpack[MachineArguments],
 ) -> None:
     """Measure every legal algorithm at every shape and size, and write the table. Stops and resumes without loss."""
-    from colltune.core.collective_names import parse_collectives
+    from colltune.core.sample import parse_collectives
     from colltune.core.units import parse_duration, parse_size
 
     parse_collectives(collectives or [])

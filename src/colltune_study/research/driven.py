@@ -4,9 +4,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from colltune.core.model_answers import Model
 from colltune.core.sample import Sample
-from colltune.core.space import Point
+from colltune.core.space import Model, Point
 from colltune.learn.scenario_columns import Floats
 from colltune_study.research.contract import Strategy
 

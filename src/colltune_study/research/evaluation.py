@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError
+from colltune.core.sample import parse_collectives
 from colltune.core.space import Space
 from colltune.machine.files import parse_json, read_file
 from colltune.profile.profile_files import load_profile

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from colltune.core.model_answers import Model
+from colltune.core.space import Model
 from colltune.store.grid import Floats, Grid
 
 SIGNIFICANT = 0.10  # a choice slower than the best by more than this share is a significant mistake

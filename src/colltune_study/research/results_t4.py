@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from colltune.core.extras import __version__
 from colltune.core.sample import Sample, Status, format_choice
-from colltune.core.version import __version__
 from colltune_study.research.simulate import Run
 
 _INVALIDITY = {"ok": "correct", "inapplicable": "constraints", "wrong": "correctness", "hung": "timeout"}  # by Status

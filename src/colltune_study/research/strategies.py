@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from colltune.core.errors import InputError
-from colltune.core.model_answers import Model
 from colltune.core.sample import Sample
-from colltune.core.space import Point, Space
+from colltune.core.space import Model, Point, Space
 from colltune.learn.decision import DecisionLearner, DecisionSettings
 from colltune.measure.replay import MeasuringCost
 from colltune_study.research.contract import MakeStrategy, Strategy

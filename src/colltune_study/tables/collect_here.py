@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from colltune.bench.workbench import MachineOptions, Workbench, check_collectives, open_workbench
-from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError
+from colltune.core.sample import parse_collectives
 from colltune.core.stop import StopRequest
 from colltune.measure.contract import Effort
 from colltune.session.tuning.options import Listener, require_writable

@@ -12,10 +12,17 @@ from colltune.catalog import Catalogue
 from colltune.core.errors import InputError
 from colltune.emit.lint import operators
 from colltune.emit.lint.json_text import JsonEntry, JsonValue, NotJsonError, read_json
-from colltune.emit.lint.leaf import GUARDS, TREE_TYPES, format_value, unmet_needs, wrong_value
-from colltune.emit.lint.names import FileKind, LeafName, leaf_names
-from colltune.emit.lint.operators import Operator
-from colltune.emit.lint.region import CallCondition, CallRegion
+from colltune.emit.lint.leaf import (
+    GUARDS,
+    TREE_TYPES,
+    FileKind,
+    LeafName,
+    format_value,
+    leaf_names,
+    unmet_needs,
+    wrong_value,
+)
+from colltune.emit.lint.operators import CallCondition, CallRegion, Operator
 from colltune.emit.lint.selection_file import kind_of, lint_files
 from colltune.emit.lint.walk import LEAF
 from colltune.emit.mpich.defaults import DefaultTrees

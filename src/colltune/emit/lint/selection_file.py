@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from colltune.catalog import Catalogue
 from colltune.emit.lint.check import PAGE, Check, FindingsOfFile, in_order
 from colltune.emit.lint.json_text import JsonEntry, JsonValue, NotJsonError, read_json
-from colltune.emit.lint.names import FileKind, leaf_names
+from colltune.emit.lint.leaf import FileKind, leaf_names
 from colltune.emit.lint.walk import LEAF, Walk
 
 # MPICH checks every level of nesting twice, so the work doubles with each: about this many steps in a second.

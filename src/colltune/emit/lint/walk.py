@@ -4,10 +4,8 @@ from colltune.catalog import Catalogue
 from colltune.emit.lint import operators
 from colltune.emit.lint.check import Check, FindingsOfFile, shown
 from colltune.emit.lint.json_text import JsonEntry, JsonValue
-from colltune.emit.lint.leaf import leaf_findings
-from colltune.emit.lint.names import FileKind
-from colltune.emit.lint.operators import Operator
-from colltune.emit.lint.region import CallCondition, CallRegion, describe
+from colltune.emit.lint.leaf import FileKind, leaf_findings
+from colltune.emit.lint.operators import CallCondition, CallRegion, Operator, describe
 
 LEAF = ("algorithm=", "composition=")
 # MPICH's own tree of alltoall has "comm_size<8" in a place where 8 passes. A file that repeats it is no worse.

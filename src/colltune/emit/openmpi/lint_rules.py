@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import cast
 
 from colltune.catalog import Catalogue, Need
-from colltune.catalog.openmpi_components import OpenMpiCatalogue
+from colltune.catalog.catalogue import OpenMpiCatalogue
 from colltune.core.sample import SizeBasis
 from colltune.emit.lint.check import HARMLESS, Check, FindingsOfFile
 from colltune.emit.openmpi.reader import MessageRule, ReadError, Row, Rows, RuleCommunicator, read_rows

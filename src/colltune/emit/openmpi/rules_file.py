@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from colltune.catalog import Need
-from colltune.catalog.openmpi_components import OpenMpiCatalogue
+from colltune.catalog.catalogue import OpenMpiCatalogue
 from colltune.core.decision_table import LEAST_RANKS, BySize
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet, Span

@@ -2,7 +2,7 @@
 
 The first run records what the program calls; at its end the choices for its costly calls are checked for wrong results.
 Each later run has those rules in force that earlier runs found faster, and tries one more choice for each kind of call
-that is still open (`prove/in_run/next_run.py`).
+that is still open (`prove/in_run/in_application.py`).
 """
 
 import time
@@ -19,8 +19,7 @@ from colltune.deploy.explored import CallKind, Candidates, default_at, load_cand
 from colltune.emit.live_rules import live_numbers
 from colltune.machine.command_lines import colltune_command
 from colltune.mpi.application import Application, application_of
-from colltune.prove.in_run.in_application import expected, standings
-from colltune.prove.in_run.next_run import NextRun, next_run
+from colltune.prove.in_run.in_application import NextRun, expected, next_run, standings
 from colltune.session.application.measure_run import Exploration
 from colltune.session.application.run_application import (
     Listener,
@@ -54,7 +53,7 @@ class FirstRun:
     def run(self, listener: Listener) -> RunOutcome:
         """Also finds what later runs may try, unless the program failed; ``listener`` hears, a sentence each."""
         from colltune.session.application.calls_to_try import prepare
-        from colltune.session.application.profile_run import profile_run
+        from colltune.session.application.measure_run import profile_run
 
         number, place = _number_of_next(self.directory), new_entry(self.directory, time.time()) / PROFILE
         done = profile_run(self.command, place, self.environment)

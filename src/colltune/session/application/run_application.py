@@ -230,7 +230,7 @@ def _started(
 
 def _gathered(record: Path, command: Sequence[str], force: AppliedTuning, listener: Listener) -> Path | None:
     """The profile of what the ranks left; None, and its folder taken away again, where that is nothing."""
-    from colltune.session.application.profile_run import gather_profile
+    from colltune.session.application.measure_run import gather_profile
 
     made = force.tuning.environment
     try:

@@ -7,17 +7,16 @@ from pathlib import Path
 
 from colltune.bench.workbench import MachineOptions, open_tuned_workbench
 from colltune.core.errors import ColltuneError, LaunchError
+from colltune.core.extras import __version__
 from colltune.core.interval import SpeedVerdict
 from colltune.core.proven import Verdict
 from colltune.core.sample import DEFAULT, format_choice
 from colltune.core.units import format_count
-from colltune.core.version import __version__
 from colltune.deploy.faults import faults_in
 from colltune.judge.verdict import fewest_launches
 from colltune.mpi.detect import mpi_at_hand
 from colltune.prove.compare.two_sides import verify
-from colltune.session.site.pending import user_name
-from colltune.session.site.state import user_text
+from colltune.session.site.state import user_name, user_text
 from colltune.site.knowledge import job_name
 from colltune.site.release import Release, publish
 from colltune.site.store import SiteStore

@@ -14,7 +14,7 @@ from colltune.machine.files import read_file
 from colltune.mpi.detect import ask_flux, find_mpi
 from colltune.mpi.job import find_job
 from colltune.session.application_gain import gain_of
-from colltune.session.site.pending import add_or_put_by, add_pending, command_text, user_name
+from colltune.session.site.state import add_or_put_by, add_pending, command_text, user_name
 from colltune.site.entry import Entry, Provenance, Saved
 from colltune.site.knowledge import job_name
 from colltune.site.modules import PublishedTuning

@@ -1,16 +1,21 @@
-"""What `colltune site` does: coverage of a store, its releases, and what is added by hand."""
+"""What `colltune site` does: coverage of a store, its releases, and what jobs and people add to it.
 
+While the store takes nothing, a job keeps what it has to add beside its tuning.
+"""
+
+import getpass
 import os
 import pwd
+import shlex
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
 from colltune.catalog import load
-from colltune.core.errors import InputError
+from colltune.core.errors import ColltuneError, InputError
 from colltune.core.garbage import without_collections
 from colltune.core.grouping import grouped
 from colltune.core.interval import Interval
@@ -18,15 +23,78 @@ from colltune.core.proven import Verdict
 from colltune.core.sample import Scenario
 from colltune.core.space import message_sizes, shapes
 from colltune.core.units import format_count
-from colltune.session.site.pending import add_or_put_by, add_pending, command_text, user_name
-from colltune.site.entry import Entry, Identity, Provenance, Saved
+from colltune.machine.files import read_file
+from colltune.site.entry import (
+    BadEntryError,
+    Entry,
+    Identity,
+    LaterEntryError,
+    Provenance,
+    Saved,
+    name_of,
+    pack,
+    unpack,
+)
 from colltune.site.index import Listed, job_of, open_index
 from colltune.site.knowledge import STALE_S, confirmed_s, files_of, newest_tuning, tuning_of
 from colltune.site.release import active, releases
 from colltune.site.store import VARIABLE, Revoked, SiteStore
 from colltune.store.earlier import measurements
 from colltune.store.journal import read_journal
-from colltune.store.tuning import JOURNAL, Tuning, load_tuning
+from colltune.store.tuning import JOURNAL, Tuning, load_tuning, write_files
+
+COMMANDS = "COLLTUNE_STORE_COMMANDS"  # "1": entries hold the arguments of commands too
+PENDING = "pending"  # in a tuning directory: entries that could not be added to the store
+
+
+def add_or_put_by(store: SiteStore, entry: Entry, out: Path, note: Callable[[str], None]) -> bool:
+    """Adds ``entry``, or keeps it in ``out`` until the store takes it (False); a tuning does not fail for that."""
+    data = pack(entry)
+    try:
+        store.add_packed(entry.identity, data)
+    except ColltuneError as error:
+        name = f"{PENDING}/{entry.identity.key}-{name_of(data)}"
+        try:
+            write_files(out, {name: data})
+        except OSError as full:
+            note(f"nothing was added to the store: {error.what}; nor is there room in {out}: {full.strerror}")
+            return False
+        note(f"{error.what}; `colltune site add {out}` adds it later, or the next tuning there")
+        return False
+    return True
+
+
+def add_pending(store: SiteStore, out: Path, note: Callable[[str], None]) -> int:
+    """Adds what could not be added before, and returns how many entries that were."""
+    count = 0
+    for path in sorted((out / PENDING).glob("*-*")):
+        try:
+            entry = unpack(read_file(path), path.name.partition("-")[2])
+            store.add(replace(entry, uid=None))  # whoever adds it stands for it
+            path.unlink()
+            count += 1
+        except (OSError, BadEntryError, LaterEntryError) as error:
+            note(f"{path} is not added to the store: {error}")
+        except ColltuneError as error:
+            note(f"{path} is not added to the store yet: {error.what}")
+    return count
+
+
+def command_text(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> str:
+    """What an entry says of a command: its program alone, for arguments hold secrets, and others read entries.
+
+    All of it where whoever runs it asks for that, by COLLTUNE_STORE_COMMANDS=1.
+    """
+    return shlex.join(words) if environ.get(COMMANDS) == "1" else Path(words[0] if words else "").name
+
+
+def user_name() -> str:
+    """Of whoever runs this; the number where the machine has no name for it."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
+
 
 _LARGEST_BYTES = 1 << 20
 

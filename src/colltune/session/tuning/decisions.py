@@ -7,11 +7,10 @@ from functools import cached_property, partial
 
 from colltune.bench.contract import Bench
 from colltune.core.medians import medians_of
-from colltune.core.model_answers import Model
 from colltune.core.proven import Decision, Summary, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status
-from colltune.core.space import Space
+from colltune.core.space import Model, Space
 from colltune.deploy.live_selector import proven_live, with_live
 from colltune.distill.decide import unproven_rules
 from colltune.distill.overlay import Layer, Layers, Overlay

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from colltune.bench.contract import Bench
 from colltune.core.medians import medians_of
-from colltune.core.model_answers import Model
 from colltune.core.proven import TimeShare
 from colltune.core.sample import Sample, Status
-from colltune.core.space import Space
+from colltune.core.space import Model, Space
 from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.core.units import format_count
 from colltune.learn.contract import Learner

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError, on_os_error
 from colltune.core.proven import THRESHOLD, Budget, Decision, Summary, TimeShare, Verdict
+from colltune.core.sample import parse_collectives
 from colltune.core.space import Weight, weights_in_job
 from colltune.core.units import parse_duration, parse_size, require_sizes
 from colltune.measure.contract import Effort

@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 
 from colltune.bench.workbench import MachineOptions
 from colltune.catalog import Catalogue
-from colltune.core.collective_names import parse_collectives
 from colltune.core.errors import InputError
 from colltune.core.proven import Decision, Verdict, refused
-from colltune.core.sample import COLLECTIVES, DEFAULT, Scenario
+from colltune.core.sample import COLLECTIVES, DEFAULT, Scenario, parse_collectives
 from colltune.core.units import format_duration
 from colltune.learn.stakes import Stakes
 from colltune.mpi.installation import Installation, Library

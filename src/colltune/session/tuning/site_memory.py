@@ -21,7 +21,7 @@ from colltune.prove.audit.worth import captured_by, least_gain_per_s
 from colltune.prove.proof import Before, Judged
 from colltune.prove.time_plan import MEASURING_SHARE
 from colltune.search.reuse import defaults_of
-from colltune.session.site.pending import add_or_put_by, add_pending, command_text, user_name
+from colltune.session.site.state import add_or_put_by, add_pending, command_text, user_name
 from colltune.session.tuning.measuring import CampaignResult, Measuring
 from colltune.session.tuning.merging import Held
 from colltune.site.entry import Entry, Provenance

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from colltune.alltoallv.called import Called, called_by
 from colltune.alltoallv.launches import JobPatterns
 from colltune.alltoallv.lookup_table import Shape
-from colltune.alltoallv.matrices import load_recorded, write_matrices
+from colltune.alltoallv.matrices import Called, called_by, load_recorded, write_matrices
 from colltune.alltoallv.tune_table import AlltoallvOptions, AlltoallvResult, sizes_up_to, tune_alltoallv
 from colltune.bench.workbench import open_workbench
 from colltune.core.errors import InputError

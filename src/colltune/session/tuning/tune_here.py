@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from colltune.alltoallv.called import alltoallv_share
+from colltune.alltoallv.matrices import alltoallv_share
 from colltune.bench.contract import Bench
 from colltune.bench.workbench import MachineOptions, open_workbench
 from colltune.core.stop import StopRequest

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colltune.core.grouping import grouped
-from colltune.core.model_answers import Model, Prediction
 from colltune.core.sample import Sample, Scenario
-from colltune.core.space import Point, Space
+from colltune.core.space import Model, Point, Prediction, Space
 from colltune.learn.scenario_columns import Floats, scenario_columns
 from colltune.learn.told import History, Pair
 from colltune_study.research.learners import trees

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from colltune.core.extras import extra
-from colltune.core.model_answers import Model
 from colltune.core.sample import Scenario
-from colltune.core.space import Space
+from colltune.core.space import Model, Space
 from colltune.learn.scenario_columns import Floats
 from colltune.learn.told import Pair
 from colltune_study.research.learners.fact import FactLearner
