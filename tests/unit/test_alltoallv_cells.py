@@ -1,15 +1,43 @@
-"""Which patterns share a cell of the look-up table, and which cells a profile or a recorded matrix has."""
+"""Which patterns share a cell of the look-up table, and which cells a profile or a recorded matrix has.
 
+What settings cost, and the models that start from it.
+
+A setting of the non-uniform all-to-all is kept only where it holds for all patterns that look alike.
+"""
+
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from colltune.alltoallv.lookup_table import FILLS, Shape, alike, exists, fill_class, peers_among, runs, usual
+from alltoallv_cost import work
+from alltoallv_model import COMPARED, CostModel, Query, held_out_error, plain_features
+from colltune.alltoallv.lookup_table import (
+    FILLS,
+    LIBRARY,
+    Setting,
+    Shape,
+    alike,
+    choice_of,
+    exists,
+    fill_class,
+    peers_among,
+    runs,
+    setting_of,
+    usual,
+)
 from colltune.alltoallv.matrices import alltoallv_share, called_by, load_matrix, load_recorded, write_matrices
+from colltune.alltoallv.prove import PatternProof
 from colltune.alltoallv.samples import Blocks
-from colltune.core.errors import InputError
+from colltune.core.errors import InputError, LaunchError
+from colltune.core.proven import Verdict
+from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, Status
+from colltune.core.space import Point
+from colltune.core.stop import StopRequest
+from colltune.distill.decide import Decided
+from colltune.measure.contract import Effort
 from colltune.profile.application_profile import Calls, Communicator, CountsPerRank, Profile
 
 
@@ -141,3 +169,231 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     for name, message in (("a.npy", "no matrix of counts"), ("b.npy", "float64"), ("c.txt", "cannot read")):
         with pytest.raises(InputError, match=message):
             load_matrix(tmp_path / name)
+
+
+_SHAPE = Shape(64, 16)
+
+
+def _steps(ranks: int, radix: int) -> int:
+    """Messages that a rank sends in a Bruck of ``radix`` among ``ranks``."""
+    count, distance = 0, 1
+    while distance < ranks:
+        count += min(radix - 1, (ranks - 1) // distance)
+        distance *= radix
+    return count
+
+
+def _hops(ranks: int, radix: int) -> float:
+    """How often a block is sent on average: its distance's digits that are not 0."""
+    moved, distance = 0, 1
+    while distance < ranks:
+        whole, rest = divmod(ranks, distance * radix)
+        moved += whole * distance * (radix - 1) + max(0, rest - distance)
+        distance *= radix
+    return moved / max(ranks - 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "radix", "messages", "blocks"), [(64, 4, 9, 144), (1024, 32, 62, 1984), (4096, 64, 126, 8064)]
+)
+def test_messages_and_blocks_are_those_of_the_closed_forms(ranks: int, radix: int, messages: int, blocks: int) -> None:
+    found = work(Shape(ranks // 16, 16), Setting("parata", radix), 8.0)
+    assert (found.messages, found.blocks) == (messages, blocks)
+    assert found.messages == _steps(ranks, radix)
+    assert found.blocks == pytest.approx(_hops(ranks, radix) * (ranks - 1))
+
+
+def test_a_batch_makes_more_waits_and_no_more_messages() -> None:
+    free, bound = (work(_SHAPE, Setting("parata", 32, batch), 8.0) for batch in (0, 4))
+    assert free.messages == bound.messages
+    assert (free.waits, bound.waits) == (2, 16)
+
+
+def test_hieata_sends_each_block_between_nodes_once() -> None:
+    found = work(_SHAPE, Setting("hieata", 16), 100.0)
+    assert found.messages == 15 + 63
+    assert found.off_node_bytes == 63 * 16 * 100.0
+
+
+def _queries() -> list[Query]:
+    settings = [LIBRARY, Setting("hieata", 16), *(Setting("parata", radix) for radix in (2, 4, 8, 16, 32))]
+    return [
+        Query(Shape(nodes, 16), setting, mean)
+        for nodes in (8, 16, 32)
+        for setting in settings
+        for mean in (4.0, 64.0, 512.0)
+    ]
+
+
+def _cost_s(query: Query) -> float:
+    found = work(query.shape, query.setting, query.mean_bytes)
+    return 6e-7 * found.messages + 1e-6 * found.waits + 1e-10 * found.off_node_bytes
+
+
+def test_times_that_are_a_sum_of_costs_are_predicted_where_nothing_was_measured() -> None:
+    queries = _queries()
+    model = CostModel().fit(queries, np.array([_cost_s(query) for query in queries]))
+    unseen = [Query(Shape(24, 16), query.setting, 100.0) for query in queries]
+    expected = np.array([_cost_s(query) for query in unseen])
+    assert np.abs(model.predict(unseen) / expected - 1.0).max() < 0.05
+    best = min(unseen, key=_cost_s).setting
+    assert model.choose(Shape(24, 16), [query.setting for query in queries], 100.0) == best
+
+
+def test_what_was_never_measured_is_not_chosen() -> None:
+    queries = [query for query in _queries() if query.setting.algorithm != "hieata"]
+    model = CostModel().fit(queries, np.array([_cost_s(query) for query in queries]))
+    assert np.isinf(model.predict([Query(_SHAPE, Setting("hieata", 16), 8.0)]))[0]
+    assert model.choose(_SHAPE, [Setting("hieata", 16), LIBRARY], 8.0) == LIBRARY
+
+
+def test_no_timings_cannot_be_fitted() -> None:
+    with pytest.raises(ValueError, match="no timings"):
+        CostModel().fit([], np.array([]))
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_every_model_learns_what_grows_with_the_ranks(name: str) -> None:
+    features = plain_features(_queries())
+    assert held_out_error(name, features, np.exp(0.1 * features[:, 0]), 0) < 0.2
+
+
+@pytest.mark.parametrize("name", ["linear", "tree"])
+def test_the_test_error_is_of_rows_that_were_not_seen(name: str) -> None:
+    queries = _queries()
+    features = plain_features(queries)
+    noise = np.exp(np.random.default_rng(1).normal(size=len(queries)))
+    assert held_out_error(name, features, noise, 0) > 0.2  # nothing to learn: a tree that had seen them would be at 0
+    assert held_out_error("linear", features, np.exp(features[:, 0]), 0) < 1e-6
+
+
+_FORWARDING = choice_of(Setting("parata", 2, 0, 1024))
+_WHOLE = Shape(8, 1)
+
+
+class Machine:
+    """A source whose library takes 1 ms, and whose candidate what is said for a pattern; 0.5 ms elsewhere.
+
+    Each comparison takes a second of its clock, each launch ``launch_s``.
+    """
+
+    disturbed = False
+    environment = Environment("mpich", "5.0.2", "0" * 64, "in memory", 8, 1, "single")
+
+    def __init__(self, slow_s: dict[Blocks, float], launch_s: float = 1.0, stop_after: int = 0, fails: int = 0) -> None:
+        self.fails = fails  # the launch that does not start
+        self.slow_s, self.seen, self.launches = slow_s, set[Blocks](), 0
+        self.clock_s, self.launch_s, self.stop, self.stop_after = 0.0, launch_s, StopRequest(), stop_after
+
+    def open(self) -> "Machine":
+        self.launches += 1
+        self.clock_s += self.launch_s
+        if self.launches == self.stop_after:
+            self.stop.make()
+        if self.launches == self.fails:
+            raise LaunchError("the job does not start", "Try again")
+        return self
+
+    def measure(self, points: Iterable[Point], _effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
+        for point in points:
+            blocks = Blocks.of(point.scenario)
+            self.seen.add(blocks)
+            self.clock_s += 1.0
+            times = {DEFAULT: 1e-3, _FORWARDING: self.slow_s.get(blocks, 0.5e-3)}
+            yield point, [self._sample(point.scenario, choice, times[choice]) for choice in point.choices]
+
+    @staticmethod
+    def _sample(scenario: Scenario, choice: Choice, time_s: float) -> Sample:
+        return Sample(scenario=scenario, choice=choice, status=Status.OK, times_s=(time_s,) * 5, cost_s=0.5)
+
+    def close(self) -> None:
+        pass
+
+
+def prove(
+    machine: Machine, sizes: Iterable[int] = (8, 16), budget_s: float = 1e4, shapes: Iterable[Shape] = (_WHOLE,)
+) -> tuple[PatternProof, dict[int, set[tuple[Shape, int]]]]:
+    """What was kept, by class of fill."""
+    grid = [Scenario("alltoallv", shape.nodes, shape.ppn, size) for shape in shapes for size in sizes]
+    gains, default_s = dict.fromkeys(grid, 0.69), dict.fromkeys(grid, 1e-3)
+    proof = PatternProof(
+        _WHOLE,
+        machine.open,
+        lambda _samples: None,
+        budget_s,
+        launch_s=machine.launch_s,
+        clock=lambda: machine.clock_s,
+        stop=machine.stop,
+    )
+    kept = proof.run(Decided(dict.fromkeys(grid, _FORWARDING), gains, default_s))
+    places = {fill: {(Shape(s.nodes, s.ppn), s.size_bytes) for s in found} for fill, found in kept.items()}
+    return proof, places
+
+
+def test_what_is_faster_for_every_pattern_is_kept_in_every_class_that_eight_ranks_have() -> None:
+    machine = Machine({})
+    _, kept = prove(machine)
+    assert kept == {fill: {(_WHOLE, 8), (_WHOLE, 16)} for fill in (4, 3, 2, 1)}
+    assert {Blocks("constant"), *(Blocks(name, "few4") for name in ("constant", "skewed", "power"))} <= machine.seen
+    assert Blocks("constant", "most0") not in machine.seen
+
+
+def test_the_most_bytes_that_a_cell_can_have_to_forward_are_looked_at() -> None:
+    """Measured on 4 x 4 at 4 KiB: uniform blocks 1.39 as fast by a rule, blocks of one size 0.92."""
+    _, kept = prove(Machine({Blocks("constant"): 1.1e-3}))
+    assert set(kept) == {3, 2, 1}
+
+
+@pytest.mark.parametrize("name", ["constant", "skewed", "power"])
+def test_one_pattern_that_is_slower_withdraws_the_rule_for_all_that_look_alike(name: str) -> None:
+    slow = Blocks(name, "few4")
+    proof, kept = prove(Machine({slow: 1.1e-3}))
+    assert set(kept) == {3, 2, 1}
+    refused = {result.scenario.collective for result in proof.results if result.verdict is not Verdict.KEPT}
+    assert refused == {slow.collective}
+
+
+def test_a_pattern_that_gains_nothing_and_loses_nothing_withdraws_nothing() -> None:
+    _, kept = prove(Machine({Blocks("skewed", "few4"): 1e-3}))
+    assert kept[4] == {(_WHOLE, 8), (_WHOLE, 16)}
+
+
+def test_a_class_in_which_it_does_not_pay_has_no_rule_and_is_looked_at_no_further() -> None:
+    machine = Machine({Blocks("constant", "most3"): 1e-3})
+    _, kept = prove(machine)
+    assert set(kept) == {4, 2, 1}
+    assert Blocks("skewed", "few3") not in machine.seen
+
+
+def test_a_part_that_a_class_does_not_fit_is_not_kept_in_it() -> None:
+    _, kept = prove(Machine({}), shapes=[_WHOLE, Shape(3, 1)])
+    three = {fill for fill, places in kept.items() if any(shape == Shape(3, 1) for shape, _ in places)}
+    assert three == {4, 2}
+
+
+def test_without_time_nothing_is_kept() -> None:
+    proof, kept = prove(Machine({}), budget_s=4.0)
+    assert kept == {}
+    assert all(result.verdict is not Verdict.KEPT for result in proof.results)
+
+
+def test_what_is_cut_off_keeps_nothing() -> None:
+    proof, kept = prove(Machine({}, stop_after=2))
+    assert kept == {}
+    assert proof.results
+
+
+def test_a_launch_that_fails_proves_nothing_and_ends_no_tuning() -> None:
+    proof, kept = prove(Machine({}, fails=1))
+    assert kept == {}
+    assert {result.verdict for result in proof.results} == {Verdict.NOT_TRIED}
+
+
+def test_a_pattern_and_a_setting_come_back_from_their_names() -> None:
+    for blocks in (Blocks(), Blocks("uniform", "6"), Blocks("counts0"), Blocks("power", "few2")):
+        assert Blocks.of(Scenario(blocks.collective, 2, 2, 8)) == blocks
+    with pytest.raises(ValueError, match="allgather"):
+        Blocks.of(Scenario("allgather", 2, 2, 8))
+    assert setting_of(_FORWARDING) == Setting("parata", 2, 0, 1024)
+    with pytest.raises(ValueError, match="3 ranks cannot"):
+        Blocks("uniform", "few3").peers_among(3)

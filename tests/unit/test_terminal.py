@@ -1,9 +1,12 @@
 """What commands show on a terminal of 80 columns, without colours, and in a pipe: no word and no number is cut.
 
 Here the commands that look at files; tests/mpi/test_terminal_real.py has those that run an MPI.
+
+`--json` and `--markdown`: what other programs and tickets get, of real tunings, as the reference says.
 """
 
 import contextlib
+import math
 import re
 import sys
 from collections import Counter
@@ -13,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from colltune.cli.as_json import plain
 from colltune.core.interval import Interval
 from colltune.core.proven import Decision, Summary, TimeShare, Verdict
 from colltune.core.rules import Rule, RuleSet
@@ -20,8 +24,9 @@ from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario,
 from colltune.store.journal import Journal
 from colltune.store.tuning import JOURNAL, Tuning, save_tuning
 from commands import colltune
+from documented_json import check_document
+from terminals import ENDED, MEASURED, PREDICTED, TIMED, bare, lines_too_long, numbers, on_terminal
 from terminals import OF_FILES as COMMANDS
-from terminals import TIMED, bare, lines_too_long, numbers, on_terminal
 
 
 @pytest.fixture(scope="module")
@@ -138,3 +143,39 @@ def test_what_moves_while_a_tuning_runs_is_whole(tmp_path: Path) -> None:
         " of the budget left",
     ):
         assert part in words
+
+
+@pytest.mark.parametrize("tuned", [MEASURED, ENDED, PREDICTED])
+def test_a_report_is_one_document_as_the_reference_says(tuned: str) -> None:
+    done = colltune("report", tuned, "--json")
+    assert done.returncode == 0, done.stderr
+    document = check_document(done.stdout, "report")
+    assert Path(document["directory"]) == Path(tuned)
+    for one in document["gains"]:
+        assert one["speedup"] >= one["speedup_low"]
+        assert one["from_bytes"] <= one["to_bytes"]
+
+
+def test_the_gains_are_those_of_the_screen() -> None:
+    [gain] = check_document(colltune("report", MEASURED, "--json").stdout, "report")["gains"]
+    assert (gain["collective"], gain["from_bytes"], gain["sizes_changed"]) == ("bcast", 65536, 1)
+    assert f"{gain['speedup']:.2f}x" in colltune("report", MEASURED, "--text").stdout
+
+
+def test_a_ticket_gets_markdown_with_the_table_and_the_line_to_copy() -> None:
+    text = colltune("report", MEASURED, "--markdown").stdout
+    assert text.startswith("**1 node x 2 ranks: 1 collective faster**")
+    assert "| bcast | 64 KiB | 64 KiB | 1.16x | 1.15x |" in text
+    assert "```sh\neval" in text
+
+
+def test_values_that_json_has_not_are_null_or_text() -> None:
+    held = {"a": math.inf, "b": math.nan, "c": parse_choice("tree(k=4)"), "d": (Path("x"), {1: 2.5})}
+    assert plain(held) == {"a": None, "b": None, "c": "tree(k=4)", "d": ["x", {"1": 2.5}]}
+
+
+@pytest.mark.parametrize("tuned", [MEASURED, ENDED])
+def test_a_report_in_the_terminal_is_60_lines_at_most(tuned: str, tmp_path: Path) -> None:
+    lines = bare(on_terminal(["report", tuned, "--text"], place=tmp_path)).rstrip().split("\n")
+    assert len(lines) <= 60
+    assert lines[-1].endswith("--text --all")
