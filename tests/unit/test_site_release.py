@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from application_history import leave_run
 from test_site_store import HERE, KEY, NOW_S, entry
 from typer.testing import CliRunner
 
@@ -15,11 +16,13 @@ from colltune.core.errors import InputError
 from colltune.core.proven import Decision, Summary, Verdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import DEFAULT, Choice, Scenario, SizeBasis
+from colltune.session.site.runs import copied_if_released
+from colltune.session.site.state import add_or_put_by, add_pending
 from colltune.site.entry import Entry, Identity
 from colltune.site.knowledge import STALE_S
 from colltune.site.release import activate, active, publish, read_release, releases, rollback
 from colltune.site.store import SiteStore
-from colltune.store.tuning import MANIFEST, Provisional, Tuning, save_tuning
+from colltune.store.tuning import MANIFEST, Provisional, Tuning, load_tuning, save_tuning
 
 TREE = Choice("tree")
 FILES = {"mpich/mpich-coll.json": b'{"collective=bcast": {}}'}
@@ -210,3 +213,29 @@ def test_the_commands_of_an_administrator(store: SiteStore, tmp_path: Path, monk
     said("activate", second)
     assert f"active: {second}" in said("status")
     assert f"{first} is active again" in said("rollback")
+
+
+def test_what_runs_under_a_tuning_of_a_release_leaves_the_release_as_it_is(store: SiteStore, tmp_path: Path) -> None:
+    release = publish(store, "root", "1", lint, NOW)
+    place = release.place / release.tunings[0].directory
+    notes: list[str] = []
+    made = copied_if_released(place, notes.append, tmp_path / "copies")
+    assert made == tmp_path / "copies" / release.name / "2x2"
+    assert load_tuning(made) == load_tuning(place)
+    leave_run(made, load_tuning(made).environment, TREE, 1.2)
+    assert copied_if_released(place, notes.append, tmp_path / "copies") == made
+    assert str(made) in notes[0]
+    assert copied_if_released(made, pytest.fail) == made
+    assert read_release(release.place) == release
+
+
+def test_a_store_that_takes_nothing_keeps_an_entry_beside_its_tuning_until_it_does(tmp_path: Path) -> None:
+    store, out, notes = SiteStore.made(tmp_path / "store"), tmp_path / "own", list[str]()
+    (store.directory / "inbox").rename(tmp_path / "away")
+    assert not add_or_put_by(store, tuned(tmp_path, 2), out, notes.append)
+    assert len(list((out / "pending").iterdir())) == 1
+    assert "adds it later" in notes[0]
+    (tmp_path / "away").rename(store.directory / "inbox")
+    assert add_pending(store, out, pytest.fail) == 1
+    assert not list((out / "pending").iterdir())
+    assert [len(names) for names in store.names().values()] == [1]

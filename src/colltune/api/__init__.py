@@ -171,7 +171,6 @@ def run(
 
     ``share``: with ``measure``, the share of its calls that run by default, in percent, 1 to 50. ``risk``: with
     ``auto``, what trying choices that are not proven may cost of the run's time, in percent. ``via``: file or live.
-    ``store``: of the site, to which it adds what it measured; None is the one that COLLTUNE_STORE names.
     ``listener`` hears, a sentence each, what is unsure before the start, and what was found at the end. Raises
     InputError where the command would use another build of the MPI than the one that was tuned.
     """

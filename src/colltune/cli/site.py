@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from colltune.session.site.state import SavedBy, ShapeCoverage, SiteMachine
+    from colltune.session.site.state import ShapeCoverage, SiteMachine
     from colltune.site.store import SiteStore
 
 site = typer.Typer(
@@ -77,8 +77,6 @@ def _show_machine(machine: SiteMachine) -> None:
     typer.echo(f"{machine.identity}: {counted}, the last {_date(machine.newest_s)}")
     for shape in machine.shapes:
         _show_shape(shape)
-    for saved in machine.saved:
-        _show_saved(saved)
 
 
 def _show_shape(shape: ShapeCoverage) -> None:
@@ -88,19 +86,6 @@ def _show_shape(shape: ShapeCoverage) -> None:
     tuned = "no tuning" if shape.tuned_s is None else f"tuned {_date(shape.tuned_s)}, {shape.proven} proven"
     typer.echo(f"  {shape.nodes} x {shape.ppn}: {shape.jobs} jobs; measured {known or 'nothing'}; {tuned}")
     typer.echo(f"      the next job would {shape.next}")
-
-
-def _show_saved(saved: SavedBy) -> None:
-    from colltune.core.units import format_count
-
-    text = "no run was long enough to tell what they saved"
-    if saved.runs:
-        text = (
-            f"{saved.saved_h.estimate:.3g} node-hours saved ({saved.saved_h.low:.3g} to {saved.saved_h.high:.3g}) in"
-            f" {format_count(saved.runs, 'measured run')} of {saved.measured_h:.3g} node-hours"
-        )
-    short = f"; {format_count(saved.too_short, 'run')} too short to tell" if saved.runs and saved.too_short else ""
-    typer.echo(f"  {saved.under}: {text}{short}")
 
 
 def _date(when_s: float) -> str:
@@ -184,9 +169,7 @@ def rollback(store: Store = None) -> None:
 @site.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def run(
     context: typer.Context,
-    measure: Annotated[
-        bool, typer.Option("--measure", help="Measure in the application what it is worth, and report it to the store.")
-    ] = False,
+    measure: Annotated[bool, typer.Option("--measure", help="Measure in the application what it is worth.")] = False,
     share: Annotated[str, typer.Option(help="With --measure: of the calls that run by default, 1% to 50%.")] = "5%",
     out: Annotated[Path, typer.Option(help="Where the tuning of the release is copied to.")] = Path("colltune-release"),
     store: Store = None,
@@ -207,7 +190,7 @@ def run(
     if given.tuning is None:
         typer.echo(f"colltune: {given.release.name} has no tuning for this job; it runs by default", err=True)
         replace_by(context.args, (context.args, os.environ))
-    options = ["--measure", "--share", share, "--store", str(found.directory)] if measure else []
+    options = ["--measure", "--share", share] if measure else []
     command = [sys.executable, "-P", "-m", "colltune", "run", *options, str(given.tuning), "--", *context.args]
     environment = {**os.environ, LOADED: str(given.release.place.resolve())}
     replace_by(context.args, (command, environment))

@@ -161,13 +161,6 @@ class RunArguments(TypedDict, total=False):
         PathLike | None,
         Said("Directory (or its table) of `tune alltoallv`, for MPI_Alltoallv; TUNED may then be left out.", kind=Path),
     ]
-    store: Annotated[
-        PathLike | None,
-        Said(
-            "With --measure: the store of the site, to which it adds what it measured. Default: COLLTUNE_STORE.",
-            kind=Path,
-        ),
-    ]
 
 
 def offered(arguments: type) -> dict[str, Said]:

@@ -14,7 +14,7 @@ import os
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Annotated, Any
 
 import msgspec
@@ -123,27 +123,12 @@ class Provenance:
 
 
 @dataclass(frozen=True)
-class Saved:
-    """What a measured run of an application says of its tuning, in node-seconds (seconds times nodes).
-
-    ``run``: how long it ran. ``saved``: what it would have taken longer by default, with its 95% interval; a bound is
-    None where the run had too few pairs of blocks for one.
-    """
-
-    run: float
-    saved: float
-    low: float | None
-    high: float | None
-
-
-@dataclass(frozen=True)
 class Entry:
     """``samples``: as measured. ``compared``: comparisons, those of one look beside each other; launches are numbered.
 
     ``files``: the tuning that was handed over by their path in its directory; none where the job
     handed over none of its own. ``confirms``: the entry whose tuning it handed over instead, since it still holds.
     ``changed``: collectives of which it found that what was known before does not hold any more.
-    ``saved``: what a run of an application under the ``release`` ("" for none) saved, None where there is no run.
     ``uid``: of whoever added it: the owner of its file, once it was read.
     """
 
@@ -155,8 +140,6 @@ class Entry:
     confirms: str = ""
     colltune: str = __version__
     changed: tuple[str, ...] = ()
-    release: str = ""
-    saved: Saved | None = None
     uid: int | None = field(default=None, compare=False)
 
     @property
@@ -212,8 +195,6 @@ def _records(entry: Entry) -> Iterator[Record]:
         "confirms": entry.confirms,
         "changed": json.dumps(entry.changed),
         "uid": os.geteuid() if entry.uid is None else entry.uid,
-        **({"release": entry.release} if entry.release else {}),
-        **({"saved": json.dumps(astuple(entry.saved))} if entry.saved is not None else {}),
     }
     yield Note("entry", facts)
     yield from entry.samples
@@ -224,7 +205,7 @@ def _records(entry: Entry) -> Iterator[Record]:
 
 
 class _Facts(msgspec.Struct):
-    """Those of the note ``entry``. ``hosts``, ``changed`` and ``saved`` are JSON in text."""
+    """Those of the note ``entry``. ``hosts`` and ``changed`` are JSON in text."""
 
     command: _Text
     user: _Name
@@ -234,8 +215,6 @@ class _Facts(msgspec.Struct):
     ended_s: _Date
     confirms: _Name
     changed: _Text = "[]"
-    release: _Name = ""
-    saved: _Text = "null"
     uid: int | None = None
 
 
@@ -265,7 +244,6 @@ def _assembled(records: Sequence[Record], name: str) -> Entry:
         if not (1 <= nodes <= MOST_NODES and 1 <= ppn <= MOST_PPN):
             raise BadEntryError(f"no job has {nodes} nodes of {ppn} ranks")
     hosts = _in_text("hosts", facts.hosts, _Hosts)
-    saved = _in_text("saved", facts.saved, tuple[float, float, float | None, float | None] | None)
     return Entry(
         header.environment,
         Provenance(facts.command, facts.user, facts.job, hosts, facts.began_s, facts.ended_s),
@@ -274,8 +252,6 @@ def _assembled(records: Sequence[Record], name: str) -> Entry:
         confirms=facts.confirms,
         colltune=header.colltune_version,
         changed=_in_text("changed", facts.changed, tuple[_Name, ...]),
-        release=facts.release,
-        saved=None if saved is None else Saved(*saved),
         uid=facts.uid,
     )
 

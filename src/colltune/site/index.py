@@ -18,7 +18,7 @@ from colltune.core.errors import InputError, on_os_error
 from colltune.core.garbage import without_collections
 from colltune.core.sample import Choice, OtherViews, Sample, Scenario, format_choice, parse_choice
 from colltune.machine.files import LARGEST_BYTES, read_file, write_atomically
-from colltune.site.entry import BadEntryError, LaterEntryError, RevokedError, Saved
+from colltune.site.entry import BadEntryError, LaterEntryError, RevokedError
 from colltune.site.index_rows import LISTED, TABLES, VERSION, PairedRatio, forget, insert, place_of, unpack_sample
 from colltune.site.store import SiteStore
 
@@ -198,11 +198,6 @@ class Index:
                 " GROUP BY collective, nodes, ppn ORDER BY collective, nodes, ppn"
             )
         )
-
-    def saved(self) -> list[tuple[str, Saved]]:
-        """(release, what it saved) of every measured run of an application."""
-        rows = self._data.execute("SELECT release, run, saved, low, high FROM saved ORDER BY release, entry")
-        return [(release, Saved(*values)) for release, *values in rows]
 
     @cached_property
     def _places(self) -> dict[int, tuple[str, tuple[int, int]]]:

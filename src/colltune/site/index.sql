@@ -12,4 +12,3 @@ CREATE TABLE compared (collective TEXT, nodes INTEGER, ppn INTEGER, size INTEGER
     baseline TEXT);
 CREATE INDEX compared_at ON compared (collective, nodes, ppn, size, choice);
 CREATE TABLE changed (collective TEXT, nodes INTEGER, ppn INTEGER, entry INTEGER, date_s REAL);
-CREATE TABLE saved (entry INTEGER, release TEXT, run REAL, saved REAL, low REAL, high REAL);

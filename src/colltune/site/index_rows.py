@@ -10,7 +10,6 @@ import sqlite3
 import struct
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import astuple
 from functools import cache
 from importlib import resources
 from itertools import groupby
@@ -120,7 +119,7 @@ def comparisons_of(
                 yield PairedRatio(scenario, chosen.choice, default.choice, shape, of, ended_s, value, views)
 
 
-VERSION = 8
+VERSION = 9
 # Looks of one comparison that are kept: the newest.
 _LOOKS = 40
 TABLES = resources.files("colltune.site").joinpath("index.sql").read_text(encoding="utf-8")
@@ -135,7 +134,7 @@ def forget(data: sqlite3.Connection, names: Collection[str]) -> None:
     """Takes out all that these entries said."""
     for name in names:
         data.execute("DELETE FROM unused WHERE name = ?", (name,))
-        for table in ("measured", "compared", "changed", "saved"):
+        for table in ("measured", "compared", "changed"):
             data.execute(f"DELETE FROM {table} WHERE entry = (SELECT id FROM entry WHERE name = ?)", (name,))
         data.execute("DELETE FROM entry WHERE name = ?", (name,))
 
@@ -149,9 +148,6 @@ def insert(data: sqlite3.Connection, name: str, entry: Entry) -> None:
     for collective in entry.changed:
         row = (collective, here.nodes, here.ppn, number, said.began_s)
         data.execute("INSERT INTO changed VALUES (?, ?, ?, ?, ?)", row)
-    if entry.saved is not None:
-        of_run = (number, entry.release, *astuple(entry.saved))
-        data.execute("INSERT INTO saved VALUES (?, ?, ?, ?, ?, ?)", of_run)
     for sample in entry.samples:
         _measured(data, number, sample, _date_s(sample, entry))
     shape = (entry.environment.nodes, entry.environment.ppn)

@@ -35,7 +35,6 @@ from colltune.store.tuning import MANIFEST, Tuning, load_deployable
 
 if TYPE_CHECKING:
     from colltune.session.application_gain import ApplicationGain
-    from colltune.site.store import SiteStore
 
 
 @dataclass(frozen=True)
@@ -131,9 +130,8 @@ def ready_auto(
         listener(f"{error.what}; its calls are recorded again")
     if candidates is None or not candidates.application.is_same(application) or not (directory / MANIFEST).exists():
         return FirstRun(directory, command, environment, application)
-    from colltune.session.site.runs import copied_if_released, store_for_runs
+    from colltune.session.site.runs import copied_if_released
 
-    store: SiteStore | None = store_for_runs(options.store, environment, listener)
     directory = copied_if_released(directory, listener)
     memory = _Memory(directory, application, load_deployable(directory), candidates)
     if candidates.mpi_build != memory.tuning.environment.mpi_build:  # it was tuned anew, with another MPI
@@ -159,7 +157,7 @@ def ready_auto(
     def closing(gain: "ApplicationGain") -> list[str]:
         return [run_text(number, gain, _changes(plan, memory.next_run(memory.runs())))]
 
-    return ReadyRun(options, command, force, (), exploration, store, application, closing)
+    return ReadyRun(options, command, force, (), exploration, application, closing)
 
 
 def _changes(before: NextRun, after: NextRun) -> str:

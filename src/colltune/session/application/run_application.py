@@ -20,7 +20,6 @@ from colltune.store.tuning import load_deployable
 if TYPE_CHECKING:
     from colltune.prove.loaded import LoadEvidence
     from colltune.session.application_gain import ApplicationGain
-    from colltune.site.store import SiteStore
 
 Listener = Callable[[str], None]
 # Percent of the blocks of calls with --auto that run by default at first, so that a rule that turned bad is seen.
@@ -39,8 +38,7 @@ class RunOptions:
     ``share`` percent of its blocks of calls run by default at first, and compare; the way is then "live".
     ``auto``: the runs of the program tune it, at the cost of the part ``risk`` of their time at most.
     ``provisional``: use decisions that a job which was ended left unproven. ``via``: "file" or "live". ``alltoallv``:
-    a directory of `tune alltoallv`, or its table, for MPI_Alltoallv. ``store``: of the site, to which what is measured
-    is added; None: the one that the environment names.
+    a directory of `tune alltoallv`, or its table, for MPI_Alltoallv.
     """
 
     prove: bool = False
@@ -52,7 +50,6 @@ class RunOptions:
     provisional: bool = False
     via: str = "file"
     alltoallv: Path | None = None
-    store: Path | None = None
 
     @classmethod
     def of(cls, arguments: RunArguments) -> RunOptions:
@@ -68,7 +65,6 @@ class RunOptions:
             said["provisional"],
             said["via"],
             None if (table := said["alltoallv"]) is None else Path(table),
-            None if (store := said["store"]) is None else Path(store),
         )
 
     @property
@@ -107,9 +103,8 @@ class RunOutcome:
 class ReadyRun:
     """An application that can be started: its command and environment are seen to fit the tuning.
 
-    ``obstacles``: what is known to keep the tuning from deciding, of which the listener heard. ``store``: gets what is
-    measured. ``application``: what the command starts, where that matters. ``closing``: what is said of it at the
-    end, where it is measured.
+    ``obstacles``: what is known to keep the tuning from deciding, of which the listener heard. ``application``: what
+    the command starts, where that matters. ``closing``: what is said of it at the end, where it is measured.
     """
 
     options: RunOptions
@@ -117,7 +112,6 @@ class ReadyRun:
     force: AppliedTuning
     obstacles: Sequence[str]
     exploration: Exploration | None = None
-    store: SiteStore | None = None
     application: Application = UNKNOWN
     closing: Callable[[ApplicationGain], Sequence[str]] | None = None
 
@@ -156,8 +150,6 @@ class ReadyRun:
             lost = withdrawn_from(force.directory, force.tuning.environment, self.application)
             for gain in gains:
                 listener(whole_run_text(gain, str(self.application), list(lost)))
-        if measured is not None and self.store is not None:
-            _added(self.store, force, measured.place, listener)
         return RunOutcome(code, proof, profile, gains, page)
 
     def _proven(self, force: AppliedTuning) -> tuple[int, LoadEvidence]:
@@ -183,11 +175,10 @@ def ready_run(
     """
     if not command:
         raise InputError("there is no command to run", "Write: colltune run tuned/ -- mpiexec -n 4 ./app")
-    store, application = None, Application(tuple(command))
+    application = Application(tuple(command))
     if options.measures:
-        from colltune.session.site.runs import copied_if_released, store_for_runs
+        from colltune.session.site.runs import copied_if_released
 
-        store = store_for_runs(options.store, environment, listener)
         directory = copied_if_released(directory, listener)
     tuning = load_deployable(directory, provisional=options.provisional)
     if tuning.left_out:
@@ -203,7 +194,7 @@ def ready_run(
     obstacles = [] if options.way == "live" else force.obstacles(command)
     for text in [*([f"warning: {unsure}"] if unsure else []), *effect_lines(force, command, obstacles)]:
         listener(text)
-    return ReadyRun(options, command, force, obstacles, store=store, application=application)
+    return ReadyRun(options, command, force, obstacles, application=application)
 
 
 def left_out_text(count: int) -> str:
@@ -269,14 +260,3 @@ def _measured(
     except OSError as error:
         listener(f"cannot write {error.filename}: {error.strerror}")
     return gains, None
-
-
-def _added(store: SiteStore, force: AppliedTuning, place: Path, listener: Listener) -> None:
-    """Adds what the run in ``place`` measured to ``store``, as far as it can be: no application fails for that."""
-    from colltune.session.site.runs import add_run
-
-    try:
-        if add_run(store, force.directory, place, listener, force.around):
-            listener(f"what this run measured is in the store {store.directory}")
-    except ColltuneError as error:
-        listener(f"what this run measured is not added to the store: {error.what}")

@@ -18,7 +18,6 @@ from colltune.catalog import load
 from colltune.core.errors import ColltuneError, InputError
 from colltune.core.garbage import without_collections
 from colltune.core.grouping import grouped
-from colltune.core.interval import Interval
 from colltune.core.proven import Verdict
 from colltune.core.sample import Scenario
 from colltune.core.space import message_sizes, shapes
@@ -30,7 +29,6 @@ from colltune.site.entry import (
     Identity,
     LaterEntryError,
     Provenance,
-    Saved,
     name_of,
     pack,
     unpack,
@@ -129,36 +127,14 @@ class ShapeCoverage:
 
 
 @dataclass(frozen=True)
-class SavedBy:
-    """What applications saved under a release, by measured runs that could tell, in node-hours.
-
-    ``release``: "" for tunings that are in none, which users made for themselves.
-    ``runs``: those that could tell, of ``measured_h`` together. ``saved_h``: its bounds are the sums of theirs.
-    ``too_short``: runs that had too few blocks for a bound, which count nothing.
-    """
-
-    release: str
-    runs: int
-    too_short: int
-    measured_h: float
-    saved_h: Interval
-
-    @property
-    def under(self) -> str:
-        """By which tunings, for a reader."""
-        return self.release or "users' own tunings"
-
-
-@dataclass(frozen=True)
 class SiteMachine:
-    """One identity. ``saved``: of each release under which applications were measured, and of users' own tunings."""
+    """One identity. ``newest_s``: when its last entry began, since the epoch."""
 
     identity: Identity
     entries: int
     users: int
     newest_s: float
     shapes: Sequence[ShapeCoverage]
-    saved: Sequence[SavedBy] = ()
 
 
 @dataclass(frozen=True)
@@ -198,19 +174,7 @@ def _machine(store: SiteStore, key: str, names: set[str], now_s: float) -> SiteM
         when_s = None if listed is None else confirmed_s(listed, mine)
         made.append(_shape(shape, mine, _measured_in(known, shape, possible), tuning, when_s, now_s))
     users = len({entry.uid for entry in entries})
-    return SiteMachine(identity, len(entries), users, entries[0].began_s, made, saved_by_release(index.saved()))
-
-
-def saved_by_release(reported: Sequence[tuple[str, Saved]]) -> list[SavedBy]:
-    """``reported``: (release, what a run under it saved)."""
-    of_release = sorted(grouped(reported, lambda run: run[0]).items())
-    return [_saved_by(release, [saved for _, saved in runs]) for release, runs in of_release]
-
-
-def _saved_by(release: str, runs: Sequence[Saved]) -> SavedBy:
-    bounded = [(run.run, run.saved, run.low, run.high) for run in runs if run.low is not None and run.high is not None]
-    measured_h, *saved_h = [sum(column) / 3600.0 for column in zip(*bounded, strict=True)] or [0.0] * 4
-    return SavedBy(release, len(bounded), len(runs) - len(bounded), measured_h, Interval(*saved_h))
+    return SiteMachine(identity, len(entries), users, entries[0].began_s, made)
 
 
 def _measured_in(
