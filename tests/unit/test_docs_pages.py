@@ -1,6 +1,7 @@
 """What the pages name is there, and what the how-to pages say works."""
 
 import ast
+import os
 import re
 import shlex
 import shutil
@@ -265,6 +266,42 @@ def test_a_command_of_three_files_works_is_listed_and_stands_in_the_manual(tmp_p
     assert re.search(r"^  shapes +The shapes of job that a tuning holds$", colltune("--help"), re.MULTILINE)
     assert entry.splitlines()[-1] in " ".join(colltune("shapes", "--help").split())
     assert colltune("shapes", str(ROOT / "tests" / "recorded" / "tunings" / "measured")) == "1 x 2\n"
+
+
+# Times of twenty launches of two sides, equal or not: how often a verdict is wrong, and what it is where B is faster.
+_COUNTED = """
+import random
+from colltune.core.sample import Choice, Scenario
+from colltune.judge import signs
+from colltune.judge.verdict import compare_all
+
+def verdict(seed, faster):
+    draw = random.Random(seed).lognormvariate
+    a_s, b_s = ([side * draw(0, 0.1) for _ in range(20)] for side in (faster, 1.0))
+    [compared] = compare_all({(Scenario("bcast", 2, 2, 64), Choice("tree")): (a_s, b_s)}, paired=True)
+    return compared.verdict.value
+
+assert sum(verdict(seed, 1.0) in ("faster", "slower") for seed in range(200)) <= 5
+assert {verdict(seed, 1.5) for seed in range(20)} == {"faster"}
+"""
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="there is no git to apply a patch")
+@pytest.mark.parametrize("page", ["statistic", "report-section"])
+def test_the_patch_of_a_page_has_three_files_as_it_says_and_works(page: str, tmp_path: Path) -> None:
+    for name in ("src/colltune", "docs/reference"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    patch = HOW_TO / f"{page}.patch"
+    assert patch.read_text(encoding="utf-8").count("\n+++ ") == 3
+    applied = run_to_end(["git", "apply", str(patch)], cwd=tmp_path)
+    assert applied.returncode == 0, f"{patch} no longer fits the code; make it anew\n{applied.stderr}"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "src")}
+    tuned = str(ROOT / "tests" / "recorded" / "tunings" / "measured")
+    words = ["-c", _COUNTED] if page == "statistic" else ["-m", "colltune", "report", tuned, "--text", "--all"]
+    done = run_to_end([sys.executable, *words], cwd=tmp_path, env=environment)
+    assert done.returncode == 0, done.stderr
+    if page == "report-section":
+        assert re.search(r"^measuring$\n  bcast: \d+ measurements, ", done.stdout, re.MULTILINE)
 
 
 STUDY = ROOT / "src" / "colltune_study"
