@@ -301,7 +301,7 @@ def test_the_patch_of_a_page_has_three_files_as_it_says_and_works(page: str, tmp
     done = run_to_end([sys.executable, *words], cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stderr
     if page == "report-section":
-        assert re.search(r"^measuring$\n  bcast: \d+ measurements, ", done.stdout, re.MULTILINE)
+        assert re.search(r"^measuring$\n  allgather: \d+ measurements, ", done.stdout, re.MULTILINE)
 
 
 STUDY = ROOT / "src" / "colltune_study"
