@@ -15,9 +15,12 @@ import pytest
 import typer
 
 from colltune.cli.app import app
+from colltune.core.sample import DEFAULT, Sample, Scenario, Status
 from colltune.core.topology import Top
 from colltune.learn.contract import Learner
 from colltune.schedule.topology_files import load_topology
+from colltune.store.records import FORMAT, Header, encode
+from colltune.store.tuning import JOURNAL, load_tuning
 from commands import run_to_end
 
 ROOT = Path(__file__).parents[2]
@@ -296,12 +299,16 @@ def test_the_patch_of_a_page_has_three_files_as_it_says_and_works(page: str, tmp
     applied = run_to_end(["git", "apply", str(patch)], cwd=tmp_path)
     assert applied.returncode == 0, f"{patch} no longer fits the code; make it anew\n{applied.stderr}"
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "src")}
-    tuned = str(ROOT / "tests" / "recorded" / "tunings" / "measured")
-    words = ["-c", _COUNTED] if page == "statistic" else ["-m", "colltune", "report", tuned, "--text", "--all"]
+    tuned = tmp_path / "tuned"
+    shutil.copytree(ROOT / "tests" / "recorded" / "tunings" / "measured", tuned)
+    head = Header(FORMAT, "0.1.0", load_tuning(tuned).environment)
+    sample = Sample(Scenario("allgather", 1, 2, 8), DEFAULT, Status.OK, (1e-6,), cost_s=2.0)
+    (tuned / JOURNAL).write_bytes(encode(head) + encode(sample))
+    words = ["-c", _COUNTED] if page == "statistic" else ["-m", "colltune", "report", str(tuned), "--text", "--all"]
     done = run_to_end([sys.executable, *words], cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stderr
     if page == "report-section":
-        assert re.search(r"^measuring$\n  allgather: \d+ measurements, ", done.stdout, re.MULTILINE)
+        assert re.search(r"^measuring$\n  allgather: 1 measurements, 2 s$", done.stdout, re.MULTILINE)
 
 
 STUDY = ROOT / "src" / "colltune_study"
