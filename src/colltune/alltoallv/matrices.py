@@ -183,11 +183,11 @@ def called_by(profile: Profile, whole: Shape, sizes: Sequence[int]) -> Called:
 
 
 def _blocking(profile: Profile) -> Iterator[Calls]:
-    for one in profile.calls:
-        where = one.communicator
-        tunable = one.collective in _COLLECTIVES and one.form == BLOCKING and where.nodes and not where.remote_size
-        if tunable and where.size >= FEWEST_RANKS and not _has_gaps(one):
-            yield one
+    for call in profile.calls:
+        where = call.communicator
+        tunable = call.collective in _COLLECTIVES and call.form == BLOCKING and where.nodes and not where.remote_size
+        if tunable and where.size >= FEWEST_RANKS and not _has_gaps(call):
+            yield call
 
 
 def _has_gaps(one: Calls) -> bool:
@@ -204,8 +204,8 @@ def _share_not_empty(one: Calls) -> float:
 
 
 def _nothing(profile: Profile, whole: Shape, sizes: Sequence[int]) -> str:
-    calls = [one for one in profile.calls if one.collective in _COLLECTIVES]
-    others = [f"{form} calls" for form in sorted({one.form for one in calls} - {BLOCKING})]
+    calls = [call for call in profile.calls if call.collective in _COLLECTIVES]
+    others = [f"{form} calls" for form in sorted({call.form for call in calls} - {BLOCKING})]
     others += ["calls whose data have gaps"] if any(map(_has_gaps, calls)) else []
     besides = f"; its {' and '.join(others)} are the library's" if others else ""
     return (

@@ -139,7 +139,7 @@ def tune_alltoallv(
     results, disturbance = proof.results, Disturbance() if bench.watch is None else bench.watch.tally.found()
     if disturbance.is_busy:
         kept = {}
-        results = [replace(one, verdict=Verdict.NOT_TRIED, why=Why.NOT_CALM, reason="") for one in results]
+        results = [replace(result, verdict=Verdict.NOT_TRIED, why=Why.NOT_CALM, reason="") for result in results]
     if disturbance.sentence:
         note(disturbance.sentence)
     rules = _rules(kept)

@@ -144,7 +144,7 @@ def plan(
         tuned=None if tuned is None else Path(tuned),
         smallest_bytes=parse_size(min_size),
         largest_bytes=parse_size(max_size),
-        budgets_s=[parse_duration(one) for one in budgets] or BUDGETS_S,
+        budgets_s=[parse_duration(budget) for budget in budgets] or BUDGETS_S,
         launch_s=None if launch is None else parse_duration(launch),
     )
 

@@ -39,10 +39,10 @@ def offers(arguments: type) -> Callable[[_Command], _Command]:
         signature = signature_of(command, arguments)
         offered_as = {name: _option(name, said) for name, said in offered(arguments).items()}
         made = [
-            one.replace(annotation=offered_as[one.name], kind=inspect.Parameter.POSITIONAL_OR_KEYWORD)
-            if one.name in offered_as
-            else one
-            for one in signature.parameters.values()
+            parameter.replace(annotation=offered_as[parameter.name], kind=inspect.Parameter.POSITIONAL_OR_KEYWORD)
+            if parameter.name in offered_as
+            else parameter
+            for parameter in signature.parameters.values()
         ]
         setattr(command, "__signature__", signature.replace(parameters=made))  # noqa: B010 - no attribute of the type
         command.__annotations__ = {one.name: one.annotation for one in made}

@@ -43,7 +43,7 @@ def print_profile(profile: Profile, path: Path, *, brief: bool) -> None:
             f" _exit, and where its node does not share the directory {path.absolute().parent}.",
             markup=False,
         )
-    elif sizes := sorted({one.communicator.size for one in rows if one.members}):
+    elif sizes := sorted({row.communicator.size for row in rows if row.members}):
         console.print(
             f"Communicators of {', '.join(map(str, sizes))} ranks: the calls of this job's ranks alone. Processes that"
             " it spawned, or was joined with, are not recorded.",
@@ -79,17 +79,17 @@ def print_profile(profile: Profile, path: Path, *, brief: bool) -> None:
 def _table(profile: Profile, rows: Sequence[Calls]) -> TextTable:
     headers = "collective", "nodes x ppn>", "size>", "calls>", "bytes/rank>", "mean>", "share>", "?"
     table = TextTable(headers)
-    longest = max(one.time_s for one in rows) or 1.0
-    for one in rows:
+    longest = max(row.time_s for row in rows) or 1.0
+    for row in rows:
         table.add_row(
-            _name(one),
-            str(one.communicator),
-            _size(one),
-            f"{max(1, round(one.calls)):.6g}",
-            f"{one.own_bytes / max(profile.reporting, 1):,.0f}",
-            format_duration(one.time_s / max(one.rank_calls, 1)),
-            f"{one.time_s / max(profile.core_s, 1e-12):.1%}",
-            "█" * round(_BAR * one.time_s / longest),
+            _name(row),
+            str(row.communicator),
+            _size(row),
+            f"{max(1, round(row.calls)):.6g}",
+            f"{row.own_bytes / max(profile.reporting, 1):,.0f}",
+            format_duration(row.time_s / max(row.rank_calls, 1)),
+            f"{row.time_s / max(profile.core_s, 1e-12):.1%}",
+            "█" * round(_BAR * row.time_s / longest),
         )
     return table
 

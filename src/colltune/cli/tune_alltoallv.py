@@ -67,7 +67,7 @@ def _show(result: AlltoallvResult) -> None:
         echo(f"  and {format_count(left, 'smaller part')} of the job")
     gained = [one for one in result.decisions if one.verdict is Verdict.KEPT and one.scenario.collective == ALLTOALLV]
     if kept := [one for one in gained if (one.scenario.nodes, one.scenario.ppn) in shapes]:
-        best = max(kept, key=lambda one: one.speedup.estimate)
+        best = max(kept, key=lambda decision: decision.speedup.estimate)
         at = best.scenario
         echo(
             f"  most gained: {at.nodes} x {at.ppn}, {format_size(at.size_bytes)}:"
@@ -77,7 +77,7 @@ def _show(result: AlltoallvResult) -> None:
     where = f"{rules} for {format_count(len(shapes), 'part')} of the job; everywhere else" if shapes else "Everywhere"
     echo(
         f"{where} the library's own stands."
-        f" {format_count(sum(len(one.ratios) for one in result.decisions), 'comparison')} with it, "
+        f" {format_count(sum(len(decision.ratios) for decision in result.decisions), 'comparison')} with it, "
         f"{format_count(len(result.outcome.samples), 'measurement')} in {format_duration(result.outcome.elapsed_s)}"
     )
     if result.outcome.interrupted:

@@ -25,15 +25,15 @@ def page_faults_of(samples: Iterable[Sample]) -> str:
     ``samples``: those of other choices say nothing of what a program runs without a tuning.
     """
     found: dict[str, tuple[float, str]] = {}
-    for one in samples:
-        if one.choice != DEFAULT or not one.kept_s or not one.times_s:
+    for sample in samples:
+        if sample.choice != DEFAULT or not sample.kept_s or not sample.times_s:
             continue
-        gain, name = one.time_s / one.kept_s, one.scenario.collective
+        gain, name = sample.time_s / sample.kept_s, sample.scenario.collective
         if gain >= max(_NAMED, found.get(name, (0.0, ""))[0]):
-            scenario = one.scenario
+            scenario = sample.scenario
             where = f"{name} of {format_size(scenario.size_bytes)} on {scenario.nodes} x {scenario.ppn}"
-            times = f"{format_duration(one.time_s)}, {format_duration(one.kept_s)} where the heap keeps memory"
-            found[name] = gain, f"{where} ({one.faults:.0f} page faults in a call: {times})"
+            times = f"{format_duration(sample.time_s)}, {format_duration(sample.kept_s)} where the heap keeps memory"
+            found[name] = gain, f"{where} ({sample.faults:.0f} page faults in a call: {times})"
     if not found:
         return ""
     first = sorted(found.values(), reverse=True)

@@ -47,7 +47,7 @@ class Interval:
     @classmethod
     def mean(cls, speedups: Iterable["Interval"]) -> "Interval":
         """Geometric means of estimates and of bounds, of one speed-up at least."""
-        columns = zip(*((one.estimate, one.low, one.high) for one in speedups), strict=True)
+        columns = zip(*((speedup.estimate, speedup.low, speedup.high) for speedup in speedups), strict=True)
         return cls(*(geometric_mean(column) if min(column) > 0.0 else 0.0 for column in columns))
 
     def scaled(self, by: Callable[[float], float]) -> "Interval":

@@ -41,32 +41,32 @@ class JudgedRegion:
     @property
     def why(self) -> Why:
         """That of most of its decisions."""
-        return Counter(one.why for one in self.decisions).most_common(1)[0][0]
+        return Counter(decision.why for decision in self.decisions).most_common(1)[0][0]
 
     @property
     def told(self) -> str:
         """What most of its decisions say, with the speed-up, the bound and the launches that hold."""
-        return Counter(one.told for one in self.decisions).most_common(1)[0][0]
+        return Counter(decision.told for decision in self.decisions).most_common(1)[0][0]
 
     @property
     def launches(self) -> int:
         """In which it was compared; 0 where that is not known."""
-        return max(one.launches for one in self.decisions)
+        return max(decision.launches for decision in self.decisions)
 
     @property
     def has_evidence(self) -> bool:
-        return any(one.has_evidence for one in self.decisions)
+        return any(decision.has_evidence for decision in self.decisions)
 
     @property
     def speedup(self) -> Interval:
-        estimates = [one.speedup.estimate for one in self.decisions if one.has_evidence]
-        lows, highs = zip(*((one.speedup.low, one.speedup.high) for one in self.decisions), strict=True)
+        estimates = [decision.speedup.estimate for decision in self.decisions if decision.has_evidence]
+        lows, highs = zip(*((decision.speedup.low, decision.speedup.high) for decision in self.decisions), strict=True)
         return Interval(geometric_mean(estimates or [1.0]), min(lows), max(highs))
 
     @property
     def by_heap(self) -> str:
         """``"8.10x where the heap gives memory back, 1.24x where it keeps it"``; empty where no page faults are met."""
-        heaps = [one.heaps for one in self.decisions if one.heaps is not None]
+        heaps = [decision.heaps for decision in self.decisions if decision.heaps is not None]
         if not heaps:
             return ""
         gives_back, keeps = (geometric_mean(values) for values in zip(*heaps, strict=True))
@@ -74,16 +74,16 @@ class JudgedRegion:
 
     @property
     def scenarios(self) -> list[Scenario]:
-        return [one.scenario for one in self.decisions]
+        return [decision.scenario for decision in self.decisions]
 
     @property
     def compared(self) -> int:
         """How many of its scenarios were compared themselves."""
-        return sum(1 for one in self.decisions if one.ratios)
+        return sum(1 for decision in self.decisions if decision.ratios)
 
     @property
     def comparisons(self) -> int:
-        return sum(len(one.ratios) for one in self.decisions)
+        return sum(len(decision.ratios) for decision in self.decisions)
 
     @property
     def shape(self) -> str:
@@ -108,7 +108,7 @@ class JudgedRegion:
 
 def judged_regions(decisions: Iterable[Decision]) -> list[JudgedRegion]:
     """``decisions`` by region, in ascending order of the first scenario of each."""
-    mine = sorted(decisions, key=lambda one: one.scenario)
+    mine = sorted(decisions, key=lambda decision: decision.scenario)
     together = grouped(mine, lambda one: (one.scenario.collective, one.choice, one.verdict, one.region))
     beside = neighbours([one.scenario for one in mine])
     found = []
@@ -120,7 +120,7 @@ def judged_regions(decisions: Iterable[Decision]) -> list[JudgedRegion]:
 
 def _connected(decisions: Sequence[Decision], beside: dict[Scenario, list[Scenario]]) -> list[list[Decision]]:
     """The largest sets of neighbours, each in ascending order."""
-    left = {one.scenario: one for one in decisions}
+    left = {decision.scenario: decision for decision in decisions}
     found = []
     while left:
         ahead, part = [next(iter(left))], []
@@ -133,8 +133,8 @@ def _connected(decisions: Sequence[Decision], beside: dict[Scenario, list[Scenar
     return found
 
 
-def _is_near(one: Scenario, other: Scenario) -> bool:
-    pairs = ((one.nodes, other.nodes), (one.ppn, other.ppn), (one.size_bytes, other.size_bytes))
+def _is_near(scenario: Scenario, other: Scenario) -> bool:
+    pairs = ((scenario.nodes, other.nodes), (scenario.ppn, other.ppn), (scenario.size_bytes, other.size_bytes))
     return all(max(pair) <= _FURTHEST * min(pair) for pair in pairs)
 
 

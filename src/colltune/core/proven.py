@@ -122,10 +122,10 @@ def refused(
 ) -> list[Decision]:
     """``decisions``, those with one of ``verdicts`` refused where ``reasons`` has a reason for their collective."""
     return [
-        replace(one, verdict=Verdict.REFUSED, reason=reasons[one.scenario.collective])
-        if one.verdict in verdicts and one.scenario.collective in reasons
-        else one
-        for one in decisions
+        replace(decision, verdict=Verdict.REFUSED, reason=reasons[decision.scenario.collective])
+        if decision.verdict in verdicts and decision.scenario.collective in reasons
+        else decision
+        for decision in decisions
     ]
 
 
@@ -260,7 +260,7 @@ def mean_of_kept(decisions: Iterable[Decision]) -> Interval | None:
 
     A scenario that was not compared itself counts with the figures of its region.
     """
-    kept = [one.speedup for one in decisions if one.verdict is Verdict.KEPT and one.has_evidence]
+    kept = [decision.speedup for decision in decisions if decision.verdict is Verdict.KEPT and decision.has_evidence]
     return Interval.mean(kept) if kept else None
 
 
@@ -327,4 +327,4 @@ class Summary:
 
     def having(self, verdict: Verdict) -> list[Decision]:
         """The decisions with ``verdict``."""
-        return [one for one in self.decisions if one.verdict is verdict]
+        return [decision for decision in self.decisions if decision.verdict is verdict]

@@ -165,7 +165,7 @@ class RuleSet:
     def __post_init__(self) -> None:
         if not self.rules:
             raise ValueError("a rule set needs at least the rule that always applies")
-        keys = [tuple(math.inf if one is None else one for one in rule.bounds) for rule in self.rules]
+        keys = [tuple(math.inf if bound is None else bound for bound in rule.bounds) for rule in self.rules]
         if sorted(set(keys)) != keys:
             raise ValueError(f"rules of {self.collective} are not in order, or two have the same bounds")
         last = self.rules[-1]

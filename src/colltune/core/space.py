@@ -166,13 +166,13 @@ def neighbours(scenarios: Collection[Scenario]) -> dict[Scenario, list[Scenario]
     Shapes of recorded and profiled calls have sizes of their own: there it is the nearest one, within a factor of two.
     """
     sizes: dict[_Line, list[int]] = {}
-    for one in sorted(scenarios, key=lambda one: one.size_bytes):
-        sizes.setdefault((one.collective, one.nodes, one.ppn), []).append(one.size_bytes)
-    found: dict[Scenario, list[Scenario]] = {one: [] for one in scenarios}
+    for scenario in sorted(scenarios, key=lambda scenario: scenario.size_bytes):
+        sizes.setdefault((scenario.collective, scenario.nodes, scenario.ppn), []).append(scenario.size_bytes)
+    found: dict[Scenario, list[Scenario]] = {scenario: [] for scenario in scenarios}
 
-    def join(one: Scenario, other: Scenario) -> None:
-        found[one].append(other)
-        found[other].append(one)
+    def join(scenario: Scenario, other: Scenario) -> None:
+        found[scenario].append(other)
+        found[other].append(scenario)
 
     for line, own in sizes.items():
         for small, large in pairwise(own):

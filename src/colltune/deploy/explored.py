@@ -110,11 +110,11 @@ def save_candidates(directory: Path, found: Candidates) -> None:
     """Raises ColltuneError where they cannot be written."""
     kinds = [
         {
-            **{name: getattr(one, name) for name in ("collective", "basis", "nodes", "ppn", "share")},
-            "size": (one.size.low, one.size.high),
-            "choices": [str(choice) for choice in one.choices],
+            **{name: getattr(kind, name) for name in ("collective", "basis", "nodes", "ppn", "share")},
+            "size": (kind.size.low, kind.size.high),
+            "choices": [str(choice) for choice in kind.choices],
         }
-        for one in found.kinds
+        for kind in found.kinds
     ]
     own = {name: getattr(found, name) for name in ("application", "mpi_build", "why_none")}
     head = {"schema": _SCHEMA, **own, "kinds": kinds}
@@ -131,9 +131,9 @@ def load_candidates(directory: Path) -> Candidates | None:
         if written.schema != _SCHEMA:
             raise ValueError(f"it has schema {written.schema}")
         text = read_text(place / LIVE_FILE)
-        kinds = tuple(one.read() for one in written.kinds)
+        kinds = tuple(kind.read() for kind in written.kinds)
         found = Candidates(written.application, written.mpi_build, kinds, text, written.why_none)
-        if unknown := {choice for one in kinds for choice in one.choices}.difference(found.choices):
+        if unknown := {choice for kind in kinds for choice in kind.choices}.difference(found.choices):
             raise ValueError(f"{LIVE_FILE} has no settings of {', '.join(map(str, unknown))}")
     except FileNotFoundError:
         return None

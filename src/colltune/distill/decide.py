@@ -96,7 +96,7 @@ def _last_second(claims: Sequence[tuple[float, float]], costs: ClaimCosts) -> fl
     Each claim is what it gains, and its seconds. 0 where there is time for all.
     """
     left_s = costs.time_s
-    for gain, claim_s in sorted(claims, key=lambda one: one[1] / one[0]):
+    for gain, claim_s in sorted(claims, key=lambda claim: claim[1] / claim[0]):
         left_s -= claim_s
         if left_s < 0.0:
             return gain / claim_s
@@ -117,7 +117,7 @@ class _Gains:
     ) -> None:
         self._measured = medians_of(samples)
         # Where calls meet page faults, also with a heap that keeps what is freed: a rule may lose in neither state.
-        keeping = [replace(one, times_s=(one.kept_s,)) if one.kept_s else one for one in samples]
+        keeping = [replace(sample, times_s=(sample.kept_s,)) if sample.kept_s else sample for sample in samples]
         self._states = [self._measured, medians_of(keeping)]
         self._selection = Selection(model, space, self._measured)
         self._space, self._baseline, self._floor, self._shared = space, baseline, floor, shared

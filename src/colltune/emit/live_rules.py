@@ -159,7 +159,7 @@ def live_faults(data: bytes, rule_sets: Mapping[str, RuleSet] | None, catalogue:
             needs = format_list(_needs(catalogue.algorithm(collective, choice)))
             names = [name for name, _ in catalogue.settings(collective, choice)]
             _, needed, settings = words
-            if needed != needs or [one.partition("=")[0] for one in settings.split(",")] != names:
+            if needed != needs or [word.partition("=")[0] for word in settings.split(",")] != names:
                 yield f"{comment} is not chosen by {needed} {settings}"
     except (UnicodeDecodeError, ValueError, InputError) as error:
         yield f"it is not as colltune writes it: {error}"

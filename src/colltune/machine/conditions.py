@@ -41,7 +41,7 @@ def _of_all_cpus(name: str) -> Callable[[Machine], str | None]:
 
 def _frequency(machine: Machine) -> str | None:
     bounds = [_of_all_cpus(f"scaling_{which}_freq")(machine) for which in ("min", "max")]
-    kilohertz = [[int(one) for one in text.split(", ") if re.fullmatch(r"\d{5,8}", one)] for text in bounds if text]
+    kilohertz = [[int(word) for word in text.split(", ") if re.fullmatch(r"\d{5,8}", word)] for text in bounds if text]
     if len(kilohertz) < 2 or not all(kilohertz):
         return None
     low, high = min(kilohertz[0]) / 1e6, max(kilohertz[1]) / 1e6

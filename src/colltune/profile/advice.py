@@ -73,7 +73,7 @@ def page_faults_text(profile: Profile) -> str:
 
 
 def _listed(calls: Iterable[Calls]) -> str:
-    return ", ".join(f"{one.collective} of {_size(one)} ({one.faults:.3g} in each call)" for one in calls)
+    return ", ".join(f"{call.collective} of {_size(call)} ({call.faults:.3g} in each call)" for call in calls)
 
 
 def _size(one: Calls) -> str:
@@ -88,10 +88,10 @@ _IRREGULAR = frozenset({"alltoallv", "alltoallw", "neighbor_alltoallv", "neighbo
 def tunable_by_name(profile: Profile, known: Collection[str] = NONBLOCKING) -> dict[str, float]:
     """The calls of each non-blocking collective among ``known``, persistent ones included, most first."""
     found: dict[str, float] = {}
-    for one in profile.calls:
-        name = f"i{one.collective}"
-        if one.form != BLOCKING and name in NONBLOCKING and name in known and _has_places(one):
-            found[name] = found.get(name, 0.0) + one.calls
+    for call in profile.calls:
+        name = f"i{call.collective}"
+        if call.form != BLOCKING and name in NONBLOCKING and name in known and _has_places(call):
+            found[name] = found.get(name, 0.0) + call.calls
     return dict(sorted(found.items(), key=lambda item: -item[1]))
 
 
@@ -106,11 +106,11 @@ def by_name_text(called: dict[str, float]) -> str:
 def left_text(profile: Profile) -> str:
     """Which irregular exchanges stay with the library, and why; "" for none."""
     found: dict[str, float] = {}
-    for one in profile.calls:
-        neighbours = one.collective.startswith("neighbor_")
-        if one.collective in _IRREGULAR and (neighbours or one.form != BLOCKING):
-            name = one.collective if one.form == BLOCKING else f"i{one.collective}"
-            found[name] = found.get(name, 0.0) + one.calls
+    for call in profile.calls:
+        neighbours = call.collective.startswith("neighbor_")
+        if call.collective in _IRREGULAR and (neighbours or call.form != BLOCKING):
+            name = call.collective if call.form == BLOCKING else f"i{call.collective}"
+            found[name] = found.get(name, 0.0) + call.calls
     if not found:
         return ""
     counts = ", ".join(f"{name} ({format_count(round(calls), 'call')})" for name, calls in sorted(found.items()))

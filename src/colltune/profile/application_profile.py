@@ -161,17 +161,17 @@ class Profile:
     @property
     def collective_s(self) -> float:
         """Time of all ranks inside collective calls."""
-        return sum(one.time_s for one in self.calls)
+        return sum(call.time_s for call in self.calls)
 
     def by_time(self) -> Sequence[Calls]:
-        return sorted(self.calls, key=lambda one: -one.time_s)
+        return sorted(self.calls, key=lambda call: -call.time_s)
 
     def tunable(self) -> Iterator[tuple[Calls, tuple[Scenario, ...]]]:
         """The calls that a tuning can reach, with what to measure for them."""
-        for one in self.calls:
-            scenarios = one.scenarios()
-            if scenarios and one.time_s > 0.0:
-                yield one, scenarios
+        for call in self.calls:
+            scenarios = call.scenarios()
+            if scenarios and call.time_s > 0.0:
+                yield call, scenarios
 
 
 def stakes(profile: Profile) -> dict[Scenario, float]:

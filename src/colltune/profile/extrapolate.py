@@ -51,7 +51,7 @@ def extrapolate(profiles: Sequence[Profile], nodes: int, ppn: int) -> tuple[Prof
     near = min(known, key=lambda one: abs(log(one.ranks / ranks)))
     if (near.ranks, near.shape) == (ranks, (nodes, ppn)):
         return near, ""
-    kinds = sorted({(one.collective, one.form, one.op) for profile in known for one in profile.calls})
+    kinds = sorted({(call.collective, call.form, call.op) for profile in known for call in profile.calls})
     chains = [chain for kind in kinds for chain in _explained(known, kind, (nodes, ppn))]
     at = known.index(near)
     calls = tuple(_calls(chain, chain.calls[at]) for chain, doubt in chains if not doubt)
@@ -60,7 +60,7 @@ def extrapolate(profiles: Sequence[Profile], nodes: int, ppn: int) -> tuple[Prof
     if not calls:
         what = f"no call follows one law from {known[0].ranks} to {known[-1].ranks} ranks, as far as it is certain"
         raise InputError(what, f"Give a profile of {ranks} ranks")
-    seen = tuple((where, 1.0) for where in sorted({one.communicator for one in calls}))
+    seen = tuple((where, 1.0) for where in sorted({call.communicator for call in calls}))
     lost = sum(one.time_s for one, _ in out) / max(near.collective_s, 1e-12)
     told = ": " * bool(out) + "; ".join(f"{_named(one)} ({doubt})" for one, doubt in out[:_MOST_TOLD])
     text = f"{len(calls)} kinds of calls extrapolated to {ranks} ranks, {len(out)} left out"
@@ -69,8 +69,8 @@ def extrapolate(profiles: Sequence[Profile], nodes: int, ppn: int) -> tuple[Prof
 
 
 def _require_alike(profiles: Sequence[Profile]) -> None:
-    def program(one: Profile) -> tuple[bool, list[str]]:  # its command without numbers: those of ranks differ
-        return one.threads_multiple, [re.sub(r"\d+", "", word) for word in one.command]
+    def program(profile: Profile) -> tuple[bool, list[str]]:  # its command without numbers: those of ranks differ
+        return profile.threads_multiple, [re.sub(r"\d+", "", word) for word in profile.command]
 
     for before, one in pairwise(profiles):
         if one.ranks == before.ranks:
@@ -99,7 +99,7 @@ def _explained(known: Sequence[Profile], kind: tuple[str, str, str], job: _Shape
     The law that explains most calls is believed first: 1 and 2 KiB that become 512 B and 1 KiB on twice the ranks have
     halved, and there is no call of 1 KiB that stayed.
     """
-    left = [[one for one in profile.calls if (one.collective, one.form, one.op) == kind] for profile in known]
+    left = [[call for call in profile.calls if (call.collective, call.form, call.op) == kind] for profile in known]
     while True:
         parts = dict.fromkeys(part for one in left[0] for part in _parts(one.communicator, known[0].ranks))
         tried = [chains for part in parts for law in _LAWS if (chains := _follow(known, left, part, law, job))]
@@ -111,13 +111,13 @@ def _explained(known: Sequence[Profile], kind: tuple[str, str, str], job: _Shape
             mine = {*map(id, chain.calls)}
             rivals = [one for chains in best for one in chains if mine & {*map(id, one.calls)}]
             yield chain, _doubt(chain, rivals)
-            left = [[one for one in calls if id(one) not in mine] for calls in left]
+            left = [[call for call in calls if id(call) not in mine] for calls in left]
 
 
 def _doubt(chain: _Chain, rivals: Sequence[_Chain]) -> str:
     if chain.where is None or chain.made is None:
         return "where its ranks would lie is not known" if chain.where is None else "how often is not known"
-    if all(one.where == chain.where and max(map(_apart, one.sizes, chain.sizes)) < _CLOSE for one in rivals):
+    if all(rival.where == chain.where and max(map(_apart, rival.sizes, chain.sizes)) < _CLOSE for rival in rivals):
         return ""
     return "its size follows several laws, which one more profile may tell apart"
 
@@ -150,14 +150,14 @@ def _follow(
         if len(calls) == len(pools):
             last = calls[-1]
             sizes = [size * _grown(law, whole, ranks[-1]) for size in (last.size_least, last.size_most)]
-            where = _place(part, [one.communicator for one in calls], known, job)
+            where = _place(part, [call.communicator for call in calls], known, job)
             found.append(_Chain(calls, off < 1e-6, sizes, _number([c.calls for c in calls], ranks, whole), where))
     return found
 
 
 def _number(values: Sequence[float], ranks: Sequence[int], whole: int) -> float | None:
     """What the laws that ``values`` follow say of a job of ``whole`` ranks; None: nothing, or several things."""
-    grown = [[values[-1] * _grown(law, one, ranks[-1]) for one in (*ranks, whole)] for law in _LAWS]
+    grown = [[values[-1] * _grown(law, rank, ranks[-1]) for rank in (*ranks, whole)] for law in _LAWS]
     said = [(max(map(_apart, values, wanted)), wanted[-1]) for wanted in grown]
     found = [value for off, value in said if off < 1e-9] or [value for off, value in said if off < _CLOSE]
     return found[0] if found and _apart(max(found), min(found)) < _CLOSE else None

@@ -28,7 +28,7 @@ def part_files(path: Path) -> list[Path]:
     if merged.is_file():
         return [merged]
     ranks = [one for one in path.parent.glob(path.name + ".*") if one.name.removeprefix(path.name + ".").isdecimal()]
-    return sorted(ranks, key=lambda one: int(one.suffix[1:]))
+    return sorted(ranks, key=lambda rank: int(rank.suffix[1:]))
 
 
 def read_parts(files: Iterable[Path]) -> Profile:

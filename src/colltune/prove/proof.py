@@ -128,7 +128,7 @@ class Proof:
         files_s = 0.0 if library is None else max(_IN_FORCE_SHARE * left_s, _FILES_LAUNCHES * self.launch_s)
         together = Decided.together(decided.values())
         judged = self._audited(self._unsettled(together), self.deadline_s - files_s)
-        known = [self.before.settled[one] for one in sorted(self.before.settled.keys() & together.choices.keys())]
+        known = [self.before.settled[key] for key in sorted(self.before.settled.keys() & together.choices.keys())]
         decisions = [*known, *judged.decisions]
         if library is not None and not self.before.is_in_force(rules_of(decisions)):
             decisions = self._compared(library, decisions, together.default_s, rules_of, emit)

@@ -109,7 +109,7 @@ def curve_points(findings: Findings) -> dict[Scenario, CurvePoint]:
 
 
 def _timed(samples: Sequence[Sample]) -> dict[Scenario, dict[Choice, list[Sample]]]:
-    by_scenario = grouped((one for one in samples if one.status is Status.OK), lambda one: one.scenario)
+    by_scenario = grouped((sample for sample in samples if sample.status is Status.OK), lambda sample: sample.scenario)
     return {scenario: grouped(some, lambda one: one.choice) for scenario, some in by_scenario.items()}
 
 

@@ -84,7 +84,7 @@ def told(
 
 def _of_job(findings: Findings, gains: Sequence[ShapeGain]) -> list[ShapeGain]:
     whole = job_shape(findings)
-    return [one for one in gains if one.shape == whole]
+    return [gain for gain in gains if gain.shape == whole]
 
 
 def _job_text(findings: Findings, gains: Sequence[ShapeGain], collectives: int) -> str:
@@ -116,14 +116,14 @@ def _missing(findings: Findings) -> str:
 
 
 def _certainty(findings: Findings, kept: Sequence[JudgedRegion]) -> str:
-    decisions = [one for region in kept for one in region.decisions]
+    decisions = [decision for region in kept for decision in region.decisions]
     remark = findings.summary.disturbance.remark if findings.summary.disturbance else ""
     least = min(region.speedup.low for region in kept)
     said = [
         f"with {confidence_text(findings, decisions)}",
         f"the least bound is {least:.2f}x",
     ]
-    said += ["ratios count as 4 at most"] if any(one.cut for one in decisions) else []
+    said += ["ratios count as 4 at most"] if any(decision.cut for decision in decisions) else []
     return "; ".join([*said, *([remark] if remark else [])])
 
 

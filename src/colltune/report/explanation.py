@@ -221,7 +221,7 @@ def _bound_text(ratios: Sequence[float], low: float) -> str:
 
 def _proof_times(scenario: Scenario, choice: Choice, explanation: Explanation) -> str:
     """What both sides took in the launches that timed both, and the ratio of these times."""
-    of_call = [one for one in explanation.proofs if one.scenario == scenario and one.status is Status.OK]
+    of_call = [proof for proof in explanation.proofs if proof.scenario == scenario and proof.status is Status.OK]
     timed = grouped(of_call, lambda one: one.choice)
     default = _default_among(timed.keys(), explanation.twin(scenario))
     compared = Latency.side_by_side(timed.get(default, ()), timed.get(choice, ()))

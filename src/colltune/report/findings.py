@@ -126,7 +126,7 @@ class Findings:
         """
         rules = self.rule_sets[collective]
         timed = {**_timings(self.proofs), **_timings(self.samples)}
-        decided = {one.scenario for one in self.summary.having(Verdict.KEPT)}
+        decided = {decision.scenario for decision in self.summary.having(Verdict.KEPT)}
         found = []
         for scenario in sorted({*timed, *decided}):
             if scenario.collective == collective:

@@ -37,11 +37,11 @@ def headline(findings: Findings, most: int = _NAMED) -> str:
     kept = findings.summary.having(Verdict.KEPT)
     if not kept or not findings.summary.gated:
         return nothing_text(findings)
-    if not any(_is_said(findings, one) for one in kept):
-        names = ", ".join(sorted({one.scenario.collective for one in kept}))
+    if not any(_is_said(findings, decision) for decision in kept):
+        names = ", ".join(sorted({decision.scenario.collective for decision in kept}))
         return f"{names}: proven faster, in calls that no file of this library can tell apart; run --via live does"
     gains, whole = shape_gains(findings), job_shape(findings)
-    mine = [one for one in gains if one.shape == whole]
+    mine = [gain for gain in gains if gain.shape == whole]
     shown = len(mine) if len(mine) == most + 1 else most  # a name takes no more room than "1 more collective"
     parts = [f"{one.collective} {at_least(one.gain)}{_extent(one, findings)}" for one in mine[:shown]]
     parts += [format_count(len(mine) - shown, "more collective")] if len(mine) > shown else []
@@ -67,7 +67,7 @@ def changed_text(findings: Findings) -> str:
     """``"8 of 41 shapes and sizes changed"``."""
     known = len(known_scenarios(findings))
     kept = findings.summary.having(Verdict.KEPT)
-    said = sum(_is_said(findings, one) for one in kept)
+    said = sum(_is_said(findings, decision) for decision in kept)
     more = f" ({len(kept) - said} more by --via live alone)" if said < len(kept) else ""
     return f"{said} of {format_calls(known)} changed{more}"
 
@@ -103,7 +103,7 @@ def next_steps(findings: Findings, directory: Path) -> list[tuple[str, str]]:
         steps.append(("next", "the same command again, when no other program uses these processors"))
     elif summary.interrupted:
         steps.append(("go on", "the job was ended first: the same command with --resume goes on and proves the rest"))
-    elif untried := [one for one in findings.regions(Verdict.NOT_TRIED) if one.why is not Why.NOT_WORTH]:
+    elif untried := [region for region in findings.regions(Verdict.NOT_TRIED) if region.why is not Why.NOT_WORTH]:
         count = sum(len(one.decisions) for one in untried)
         steps.append(
             ("next", f"tune again with {summary.more_time}: it also tries {format_calls(count)} that looked faster")
@@ -130,7 +130,7 @@ def by_gain(findings: Findings, regions: Sequence[JudgedRegion]) -> list[JudgedR
 
 def confidence_text(findings: Findings, kept: Sequence[Decision]) -> str:
     """``"99% confidence by 3 to 16 fresh launches"``; no confidence where times moved too far between launches."""
-    counts = sorted({one.launches for one in kept if one.launches})
+    counts = sorted({decision.launches for decision in kept if decision.launches})
     if not counts:
         by = ""
     elif len(counts) == 1:
@@ -139,7 +139,7 @@ def confidence_text(findings: Findings, kept: Sequence[Decision]) -> str:
         by = f" by {counts[0]} to {launches_text(counts[-1])} each"
     if not findings.is_steady:
         return f"times that moved too far for a confidence{by}"
-    return ("99%" if any(one.region is not None for one in kept) else "99.5%") + " confidence" + by
+    return ("99%" if any(decision.region is not None for decision in kept) else "99.5%") + " confidence" + by
 
 
 def saved_by(findings: Findings, region: JudgedRegion) -> str:
@@ -153,7 +153,7 @@ def facts(findings: Findings) -> list[str]:
     began_s = findings.started_s if summary.since_s is None else summary.since_s
     when = datetime.fromtimestamp(began_s, UTC).strftime("%Y-%m-%d") if began_s > _SIMULATED_S else ""
     sure = ""
-    if any(one.region is not None for one in summary.having(Verdict.KEPT)):
+    if any(decision.region is not None for decision in summary.having(Verdict.KEPT)):
         sure = confidence_text(findings, summary.having(Verdict.KEPT))
     took = f"{format_duration(summary.total_s)} of tuning" if summary.total_s > 0.0 else ""
     calm = summary.disturbance.remark if summary.disturbance else ""
@@ -161,10 +161,10 @@ def facts(findings: Findings) -> list[str]:
     return [text for text in said if text]
 
 
-def _extent(one: ShapeGain, findings: Findings) -> str:
+def _extent(shape_gain: ShapeGain, findings: Findings) -> str:
     """Which sizes are changed, of all that are known on its shape: ``" from 512 KiB"``; empty for the whole range."""
-    known = [s.size_bytes for s in known_scenarios(findings) if (s.collective, s.nodes, s.ppn) == one.place]
-    low, high = one.span
+    known = [s.size_bytes for s in known_scenarios(findings) if (s.collective, s.nodes, s.ppn) == shape_gain.place]
+    low, high = shape_gain.span
     from_first, to_last = low == min(known), high == max(known)
     if from_first and to_last:
         return ""

@@ -56,13 +56,13 @@ def build_page(findings: Findings, directory: Path) -> str:
     shown = min(_OPEN_PANELS, len({panel.collective for panel, _ in drawn}))
     maps, cells = selection_maps(findings)
     gains = shape_gains(findings) if findings.summary.gated else []
-    beside = [one for one in gains if one.shape != job_shape(findings)]
+    beside = [gain for gain in gains if gain.shape != job_shape(findings)]
     first = dict(told(findings, gains, len(gains)))
     return page_template("report.html.j2").render(
         title=headline(findings),
         heading=first.pop("this job"),
         gains_head=[HEAD[0], *HEAD[3:5], *HEAD[1:3], "sizes changed", HEAD[5].replace("->", "→")],
-        gains=[_gain_row(one) for one in gains if one.shape == job_shape(findings)],
+        gains=[_gain_row(gain) for gain in gains if gain.shape == job_shape(findings)],
         other_gains=[(shape_text(one.shape), *_gain_row(one)) for one in beside[:_MOST_OTHERS]],
         other_left_out=max(len(beside) - _MOST_OTHERS, 0),
         first=first,
@@ -81,7 +81,7 @@ def build_page(findings: Findings, directory: Path) -> str:
         decisions=decisions[:_OPEN_ROWS],
         more_decisions=decisions[_OPEN_ROWS:],
         application=_application(findings),
-        measured_in_application=[application_row(one) for one in findings.applications],
+        measured_in_application=[application_row(application) for application in findings.applications],
         provisional=_by_reason(findings, Verdict.PROVISIONAL),
         refused=_by_reason(findings, Verdict.REFUSED),
         untried=_by_reason(findings, Verdict.NOT_TRIED),
@@ -96,20 +96,20 @@ def build_page(findings: Findings, directory: Path) -> str:
 def _tried(findings: Findings) -> list[tuple[str, int, int, int, int, int]]:
     """By collective: how much of it was measured, and what became of what looked faster."""
     known = Counter(scenario.collective for scenario in known_scenarios(findings))
-    choices = Counter(name for name, _ in {(one.scenario.collective, one.choice) for one in findings.samples})
+    choices = Counter(name for name, _ in {(sample.scenario.collective, sample.choice) for sample in findings.samples})
     having = findings.summary.having
-    refused = Counter(one.scenario.collective for one in having(Verdict.REFUSED))
-    left = Counter(one.scenario.collective for one in having(Verdict.NOT_TRIED) + having(Verdict.PROVISIONAL))
+    refused = Counter(decision.scenario.collective for decision in having(Verdict.REFUSED))
+    left = Counter(decision.scenario.collective for decision in having(Verdict.NOT_TRIED) + having(Verdict.PROVISIONAL))
     return [
         (name, known[name], refused[name] + left[name], refused[name], left[name], choices[name])
         for name in sorted(known)
     ]
 
 
-def _gain_row(one: ShapeGain) -> list[str]:
+def _gain_row(shape_gain: ShapeGain) -> list[str]:
     """What a telephone shows without scrolling comes first."""
-    collective, low, high, mean, least, times = one.row
-    changed = f"{len(one.decisions)} of {one.sizes}"
+    collective, low, high, mean, least, times = shape_gain.row
+    changed = f"{len(shape_gain.decisions)} of {shape_gain.sizes}"
     return [collective, mean, least, low, high, changed, times.replace("->", "→")]
 
 

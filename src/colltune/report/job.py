@@ -75,7 +75,7 @@ def job_shape(findings: Findings) -> Shape:
     Where it was not measured as a whole, as with recorded times, the known shape with the most ranks.
     """
     whole = _tuned_on(findings)
-    known = {(one.nodes, one.ppn) for one in known_scenarios(findings)}
+    known = {(scenario.nodes, scenario.ppn) for scenario in known_scenarios(findings)}
     return whole if whole in known else max(known, key=lambda shape: (shape[0] * shape[1], shape), default=whole)
 
 
@@ -96,7 +96,7 @@ def shape_text(shape: Shape) -> str:
 
 def shape_gains(findings: Findings) -> list[ShapeGain]:
     """Of each shape and collective with a proven decision: the job's own shape first, then those with most ranks."""
-    kept = sorted(findings.summary.having(Verdict.KEPT), key=lambda one: one.scenario)
+    kept = sorted(findings.summary.having(Verdict.KEPT), key=lambda decision: decision.scenario)
     by_place = grouped(kept, lambda one: ((one.scenario.nodes, one.scenario.ppn), one.scenario.collective))
     points, known = curve_points(findings), known_scenarios(findings)
     found = []
@@ -105,7 +105,7 @@ def shape_gains(findings: Findings) -> list[ShapeGain]:
         if gain is None:
             continue
         sizes = {s.size_bytes for s in known if s.collective == name and (s.nodes, s.ppn) == shape}
-        timed = [points[one.scenario] for one in decisions if one.scenario in points]
+        timed = [points[decision.scenario] for decision in decisions if decision.scenario in points]
         found.append(ShapeGain(name, shape, tuple(decisions), gain, len(sizes), _nearest(timed, gain.estimate)))
     whole = job_shape(findings)
     return sorted(
@@ -145,8 +145,8 @@ def shares_of_calls(findings: Findings) -> tuple[float, float, float]:
     Decided is what is proven to be faster, and where the default stands since nothing looked faster.
     """
     shares, undecided = _shares(findings), known_scenarios(findings)
-    for one in findings.summary.decisions:
-        undecided.discard(one.scenario)
+    for decision in findings.summary.decisions:
+        undecided.discard(decision.scenario)
     parts = _by_verdict(findings, lambda one: shares.get(one.scenario, 0.0))
     left = sum(shares.get(one, 0.0) for one in undecided)
     decided, refused = parts.get(Verdict.KEPT, 0.0) + left, parts.get(Verdict.REFUSED, 0.0)
@@ -161,11 +161,11 @@ def speedups_of_calls(findings: Findings) -> tuple[float, float]:
     shares = _shares(findings)
     cells = {cell.scenario: cell for name in findings.rule_sets for cell in findings.cells(name)}
 
-    def looked(one: Decision) -> float:
+    def looked(decision: Decision) -> float:
         """The log speed-up that the campaign saw; 0 where it did not time both."""
-        cell = cells.get(one.scenario)
+        cell = cells.get(decision.scenario)
         times = {} if cell is None else {timing.choice: timing.median_s for timing in cell.timings}
-        default_s, time_s = (times.get(cell.default) if cell else None), times.get(one.choice)
+        default_s, time_s = (times.get(cell.default) if cell else None), times.get(decision.choice)
         return max(math.log(default_s / time_s), 0.0) if default_s and time_s else 0.0
 
     weights = _by_verdict(findings, lambda one: shares.get(one.scenario, 0.0))
@@ -178,14 +178,14 @@ def speedups_of_calls(findings: Findings) -> tuple[float, float]:
 
 def _by_verdict(findings: Findings, value: Callable[[Decision], float]) -> dict[Verdict, float]:
     """The sum of ``value`` over the decisions with each verdict."""
-    told = grouped(findings.summary.decisions, lambda one: one.verdict)
+    told = grouped(findings.summary.decisions, lambda decision: decision.verdict)
     return {verdict: sum(map(value, some)) for verdict, some in told.items()}
 
 
 def gains_table(gains: Sequence[ShapeGain]) -> TextTable:
     """A row for each of ``gains``, which are of one shape."""
     headers = [f"{name}>" if place in (1, 2, 3, 4) else name for place, name in enumerate(HEAD)]
-    return TextTable(headers, rows=[one.row for one in gains])
+    return TextTable(headers, rows=[gain.row for gain in gains])
 
 
 def other_shapes_text(gains: Sequence[ShapeGain], whole: Shape, most: int) -> str:

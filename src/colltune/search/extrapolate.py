@@ -42,7 +42,7 @@ class Extrapolation:
     @classmethod
     def of(cls, samples: Sequence[Sample], effort: Effort) -> Extrapolation:
         """From measurements of any choices. A collective that is missing, or a kind of ranks, is taken from others."""
-        good = [one for one in samples if one.status is Status.OK and one.cost_s > 0.0]
+        good = [sample for sample in samples if sample.status is Status.OK and sample.cost_s > 0.0]
         seen = grouped(good, lambda one: (one.scenario.collective, one.scenario.nodes > 1))
         return cls({kind: _fit(some) for kind, some in seen.items()}, effort.overhead(good), effort)
 

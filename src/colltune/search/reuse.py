@@ -97,12 +97,12 @@ def defaults_of(bench: Bench, spaces: Mapping[str, Space]) -> Callable[[Scenario
 def cheap(samples: Sequence[Sample], most_s: float) -> list[Sample]:
     """Of the scenarios where two measurements took ``most_s`` at most; of the cheapest where there are too few."""
     found: list[Sample] = []
-    for name in sorted({one.scenario.collective for one in samples}):
-        mine = grouped((one for one in samples if one.scenario.collective == name), lambda one: one.scenario)
+    for name in sorted({sample.scenario.collective for sample in samples}):
+        mine = grouped((sample for sample in samples if sample.scenario.collective == name), lambda one: one.scenario)
         pairs_s = {scenario: 2.0 * median(one.cost_s for one in some) for scenario, some in mine.items()}
         cheapest = sorted(pairs_s, key=lambda scenario: (pairs_s[scenario], scenario))[: 2 * _FEW]
         cheap = {scenario for scenario, pair_s in pairs_s.items() if pair_s <= most_s} | set(cheapest)
-        found += [one for one in samples if one.scenario in cheap]
+        found += [sample for sample in samples if sample.scenario in cheap]
     return found
 
 

@@ -109,8 +109,8 @@ class ApplicationGain:
 
         A bound at which either time is none is no bound.
         """
-        ran_s, by_default = self.elapsed_s - self.agree_s, sum(one.default_calls for one in self.cells)
-        lost = by_default / max(sum(one.tuned_calls for one in self.cells), 1)  # by these, of what the others saved
+        ran_s, by_default = self.elapsed_s - self.agree_s, sum(cell.default_calls for cell in self.cells)
+        lost = by_default / max(sum(cell.tuned_calls for cell in self.cells), 1)  # by these, of what the others saved
         ratio = self.saved_s.scaled(
             lambda saved_s: min(max(ran_s + saved_s, 0.0) / max(ran_s - lost * saved_s, 1e-9), _MOST)
         )
@@ -138,7 +138,7 @@ def gain_of(
     judged = [cell for cell in cells if len(cell.pairs) >= FEWEST_LAUNCHES]
     logs = [(log_ratios(cell.pairs, in_blocks), log_ratios(cell.pairs, in_calls)) for cell in judged]
     alpha = _MISS / max(len(judged), 1)
-    scales = [pooled_scale([one[side] for one in logs]) for side in (0, 1)]
+    scales = [pooled_scale([log[side] for log in logs]) for side in (0, 1)]
     between = [spread_between(runs, time) for time in (in_blocks, in_calls)]
     gains = []
     for cell, (wall, call) in zip(judged, logs, strict=True):
@@ -150,17 +150,17 @@ def gain_of(
         gains.append(_gain(cell, choices[cell.choice], whole, inside, share, experiment.elapsed_s, is_candidate(cell)))
     gains = _within_the_run(gains, experiment.elapsed_s)
     agree_s = sum(cell.agree_s * cell.ranks for cell in experiment.cells) / max(experiment.ranks, 1)
-    lost_s = sum(one.saved_s.estimate * one.default_calls / max(one.tuned_calls, 1) for one in gains)
+    lost_s = sum(gain.saved_s.estimate * gain.default_calls / max(gain.tuned_calls, 1) for gain in gains)
     return ApplicationGain(
         elapsed_s=experiment.elapsed_s,
         ranks=experiment.ranks,
         share=experiment.share,
         saved_s=total_saved(gains),
-        saved_in_calls_s=_total([one.saved_in_calls_s for one in gains]),
+        saved_in_calls_s=_total([gain.saved_in_calls_s for gain in gains]),
         experiment_s=agree_s + lost_s,
         agree_s=agree_s,
         too_few=sum(one.tuned_calls + one.default_calls for one in cells if len(one.pairs) < FEWEST_LAUNCHES),
-        cells=tuple(sorted(gains, key=lambda one: -abs(one.saved_s.estimate))),
+        cells=tuple(sorted(gains, key=lambda gain: -abs(gain.saved_s.estimate))),
         complete=experiment.complete,
         runs=between[0].runs,
         kinds_met=len(cells),
@@ -212,16 +212,16 @@ def _within_the_run(gains: Sequence[CellGain], elapsed_s: float) -> list[CellGai
     What lies between the calls of one cell holds calls of others, so the blocks of all cells may add up to more than
     the run; their sums count by the part of it that they are then.
     """
-    calls_s = sum(one.tuned_calls * one.share * one.tuned.call_s for one in gains)
-    whole_s = calls_s + sum(one.tuned_calls * one.share * one.tuned.between_s for one in gains)
+    calls_s = sum(gain.tuned_calls * gain.share * gain.tuned.call_s for gain in gains)
+    whole_s = calls_s + sum(gain.tuned_calls * gain.share * gain.tuned.between_s for gain in gains)
     whole, calls = (min(1.0, elapsed_s / max(spent_s, 1e-12)) for spent_s in (whole_s, calls_s))
     return [
         replace(
-            one,
-            saved_s=one.saved_s.scaled(lambda saved_s: saved_s * whole),
-            saved_in_calls_s=one.saved_in_calls_s.scaled(lambda saved_s: saved_s * calls),
+            gain,
+            saved_s=gain.saved_s.scaled(lambda saved_s: saved_s * whole),
+            saved_in_calls_s=gain.saved_in_calls_s.scaled(lambda saved_s: saved_s * calls),
         )
-        for one in gains
+        for gain in gains
     ]
 
 
@@ -242,7 +242,7 @@ def _times(cell: Cell, blocks: Sequence[BlockTimes]) -> CallTimes:
 
 def total_saved(cells: Sequence[CellGain]) -> Interval:
     """Seconds that the calls of ``cells`` saved together, with all between them."""
-    return _total([one.saved_s for one in cells])
+    return _total([cell.saved_s for cell in cells])
 
 
 def _total(parts: Sequence[Interval]) -> Interval:

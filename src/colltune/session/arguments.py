@@ -194,7 +194,7 @@ def signature_of(function: object, arguments: type) -> inspect.Signature:
         )
         for name, hint in get_type_hints(arguments).items()
     ]
-    rest = [one for one in own.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    rest = [parameter for parameter in own.parameters.values() if parameter.kind is not inspect.Parameter.VAR_KEYWORD]
     return own.replace(parameters=[*rest, *named])
 
 

@@ -156,7 +156,7 @@ def _page_faults(bench: Workbench, source: Source) -> str:
     """Which of the library's own calls pay for page faults, on all ranks of the job."""
     names = [name for name in TUNABLE if name in COLLECTIVES and name in bench.catalogue.entries and name != "barrier"]
     scenarios = [Scenario(name, bench.nodes, bench.ppn, size) for name in names for size in _LARGE]
-    points = [Point(one, (DEFAULT,)) for one in scenarios]
+    points = [Point(scenario, (DEFAULT,)) for scenario in scenarios]
     return page_faults_of([sample for _, samples in source.measure(points, _EFFORT) for sample in samples])
 
 

@@ -138,8 +138,8 @@ def _outcomes(tuning: Tuning, scenario: Scenario) -> tuple[str, str]:
     return backend.describe(files, scenario, environment.thread_level), default
 
 
-def diff(one: Path, other: Path) -> TuningDifference:
+def diff(path: Path, other: Path) -> TuningDifference:
     """The differences between two tuning directories. Raises InputError where either holds no tuning."""
-    first, second = load_tuning(one), load_tuning(other)
+    first, second = load_tuning(path), load_tuning(other)
     environments = compare_environments(first.environment, second.environment)
     return TuningDifference(environments, *compare_decisions(first.rule_sets, second.rule_sets))

@@ -95,7 +95,7 @@ def _tuned_version(files: Sequence[Path]) -> str | None:
     """Of the MPI that all ``files`` were tuned for, where they are tunings."""
     from colltune.store.tuning import load_tuning
 
-    versions = {load_tuning(one).environment.mpi_version if one.is_dir() else None for one in files}
+    versions = {load_tuning(file).environment.mpi_version if file.is_dir() else None for file in files}
     return versions.pop() if len(versions) == 1 else None
 
 

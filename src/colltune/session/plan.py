@@ -62,7 +62,7 @@ class LaunchCosts:
     @cached_property
     def calls(self) -> Extrapolation:
         """What measuring a choice takes. Raises InputError where other programs disturbed all that was measured."""
-        if self.samples and all(one.status is Status.DISTURBED for one in self.samples):
+        if self.samples and all(sample.status is Status.DISTURBED for sample in self.samples):
             raise InputError(
                 f"other programs disturbed all {len(self.samples)} measurements, so what measuring takes is not known",
                 "Plan on idle processors, or give the measurements of a tuning by --from",

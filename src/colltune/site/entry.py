@@ -48,7 +48,7 @@ class Identity:
     @classmethod
     def of(cls, environment: Environment) -> "Identity":
         """That of measurements in ``environment``, whatever the shape of its job."""
-        return cls(**{one.name: getattr(environment, one.name) for one in fields(cls)})
+        return cls(**{field.name: getattr(environment, field.name) for field in fields(cls)})
 
     @property
     def key(self) -> str:

@@ -151,8 +151,8 @@ def insert(data: sqlite3.Connection, name: str, entry: Entry) -> None:
     for sample in entry.samples:
         _measured(data, number, sample, _date_s(sample, entry))
     shape = (entry.environment.nodes, entry.environment.ppn)
-    for one in comparisons_of(entry.compared, name, shape, entry.provenance.ended_s):
-        _compared(data, number, one)
+    for comparison in comparisons_of(entry.compared, name, shape, entry.provenance.ended_s):
+        _compared(data, number, comparison)
 
 
 def _measured(data: sqlite3.Connection, entry: int, sample: Sample, date_s: float) -> None:

@@ -44,7 +44,7 @@ class Knowledge:
     def holding(self, collectives: Collection[str]) -> "Knowledge":
         """The part of it that is of ``collectives``, those of which a look at a few points found it to hold."""
         held = self.tuning if self.tuning is not None and set(self.tuning.rule_sets) <= set(collectives) else None
-        samples = tuple(one for one in self.samples if one.scenario.collective in collectives)
+        samples = tuple(sample for sample in self.samples if sample.scenario.collective in collectives)
         return replace(self, samples=samples, tuning=held, entry=self.entry if held is not None else "")
 
     @property
@@ -102,14 +102,14 @@ def _side_by_side(measured: Sequence[LatestSamples], default_of: Callable[[Scena
 
 def newest_tuning(entries: Collection[Listed], shape: tuple[int, int], fresh_s: float) -> Listed | None:
     """The entry with the last tuning of the shape (nodes, ranks per node) that was handed over, or confirmed, since."""
-    of_shape = [one for one in entries if (one.nodes, one.ppn) == shape]
+    of_shape = [entry for entry in entries if (entry.nodes, entry.ppn) == shape]
     found = max((one for one in of_shape if one.tuned), key=lambda one: (one.began_s, one.name), default=None)
     return found if found is not None and confirmed_s(found, of_shape) >= fresh_s else None
 
 
 def confirmed_s(tuned: Listed, entries: Collection[Listed]) -> float:
     """When a job last handed over the tuning of ``tuned`` and found that it holds."""
-    return max([tuned.began_s, *(one.began_s for one in entries if one.confirms == tuned.name)])
+    return max([tuned.began_s, *(entry.began_s for entry in entries if entry.confirms == tuned.name)])
 
 
 def tuning_of(store: SiteStore, key: str, name: str) -> Tuning | None:

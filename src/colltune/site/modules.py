@@ -70,16 +70,16 @@ def module_files(place: Path, tunings: Sequence[PublishedTuning]) -> dict[str, b
 def _shapes(tunings: Sequence[PublishedTuning]) -> str:
     """What a module reads of a release, a line each, without a quote or a bracket."""
     lines = [f"libmpi {_plain(tunings[0].libmpi)}", f"build {_plain(tunings[0].identity.mpi_build)}"]
-    for one in sorted(tunings, key=lambda one: (one.nodes * one.ppn, one.nodes)):
-        lines.append(f"tuning {one.nodes} {one.ppn} {one.directory}")
-        for name, value in sorted(one.variables.items()):
+    for tuning in sorted(tunings, key=lambda tuning: (tuning.nodes * tuning.ppn, tuning.nodes)):
+        lines.append(f"tuning {tuning.nodes} {tuning.ppn} {tuning.directory}")
+        for name, value in sorted(tuning.variables.items()):
             lines.append(f"set {_plain(name)} {_PLACE.join(map(_plain, value.split(_PLACE)))}")
     return "\n".join(lines) + "\n"
 
 
 def _named(tunings: Sequence[PublishedTuning]) -> Iterator[tuple[str, Sequence[PublishedTuning]]]:
     """A version of the module for each identity: MPI and version, and what it takes to tell them apart."""
-    found = grouped(tunings, lambda one: one.identity)
+    found = grouped(tunings, lambda tuning: tuning.identity)
     labels = Counter(identity.label for identity in found)
     for identity, mine in sorted(found.items()):
         yield (identity.label if labels[identity.label] == 1 else f"{identity.label}-{identity.key[:8]}"), mine

@@ -160,7 +160,7 @@ class _Making:
 
     def of_identity(self, index: Index, key: str) -> list[PublishedTuning]:
         found = []
-        for shape in sorted({(one.nodes, one.ppn) for one in index.entries if one.tuned}):
+        for shape in sorted({(entry.nodes, entry.ppn) for entry in index.entries if entry.tuned}):
             try:
                 found.append(self._of_shape([one for one in index.entries if (one.nodes, one.ppn) == shape], key))
             except (BadEntryError, LaterEntryError, ColltuneError) as error:
@@ -252,9 +252,9 @@ def read_release(place: Path) -> Release:
         if (schema := read_record(data, _Versioned).schema) != SCHEMA:
             raise InputError(f"{place} has schema {schema}", "Use the colltune that wrote it")
         held = read_record(data, _Manifest)
-        for one in held.tunings:
-            for name, checksum in one.files.items():
-                path = place / one.directory / name
+        for tuning in held.tunings:
+            for name, checksum in tuning.files.items():
+                path = place / tuning.directory / name
                 if hashlib.sha256(read_file(path)).hexdigest() != checksum:
                     raise InputError(f"{path} was changed after it was published", again)
         return Release(**vars(held), place=place)
@@ -266,7 +266,7 @@ def read_release(place: Path) -> Release:
 
 def releases(store: SiteStore) -> list[str]:
     """The names of all releases, the oldest first."""
-    found = [one.parent for one in (store.outbox / RELEASES).glob(f"*/{MANIFEST}") if one.parent.name[0] != "."]
+    found = [path.parent for path in (store.outbox / RELEASES).glob(f"*/{MANIFEST}") if path.parent.name[0] != "."]
     return [one.name for one in sorted(found, key=lambda one: (_changed_s(one / MANIFEST), one.name))]
 
 
@@ -301,7 +301,7 @@ def activate(store: SiteStore, name: str) -> Release:
 
 def rollback(store: SiteStore) -> Release:
     """Goes back to the release that was active before. Raises InputError where there was none."""
-    before = [one for one in activations(store) if one != active(store)]
+    before = [activation for activation in activations(store) if activation != active(store)]
     if not before:
         raise InputError("no release was active before this one", "Name one: colltune site activate RELEASE")
     release = read_release(store.outbox / RELEASES / before[-1])

@@ -306,8 +306,8 @@ def _joined(parts: list[_Part]) -> Experiment:
 def _sum(cells: list[Cell]) -> Cell:
     first = cells[0]
     return Cell(
-        first.collective, first.choice, min(one.size_least for one in cells), max(one.size_most for one in cells),
-        first.ranks, first.nodes, first.ppn, sum(one.tuned_calls for one in cells),
+        first.collective, first.choice, min(cell.size_least for cell in cells), max(cell.size_most for cell in cells),
+        first.ranks, first.nodes, first.ppn, sum(cell.tuned_calls for cell in cells),
         sum(one.default_calls for one in cells), sum(one.communicators for one in cells), sum(one.off for one in cells),
-        sum(one.agree_s for one in cells), tuple(pair for one in cells for pair in one.pairs),
+        sum(cell.agree_s for cell in cells), tuple(pair for cell in cells for pair in cell.pairs),
     )  # fmt: skip

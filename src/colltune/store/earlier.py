@@ -74,7 +74,7 @@ def archive(directory: Path) -> Path | None:
 def entries(directory: Path) -> Iterator[Path]:
     """The folders of the history, the latest first."""
     place = directory / HISTORY
-    yield from sorted((one for one in place.glob("*") if one.is_dir()), reverse=True)
+    yield from sorted((path for path in place.glob("*") if path.is_dir()), reverse=True)
 
 
 def recall(directory: Path, environment: Environment) -> Path | None:

@@ -145,7 +145,7 @@ def write_summary(summary: Summary) -> dict[str, object]:
     """``summary`` as ``json`` takes it; what is derived from the decisions stands beside them, for people."""
     held = WrittenSummary(
         summary.seed, summary.gated, summary.samples, dict(summary.reasons), summary.interrupted, summary.share,
-        tuple(_WrittenDecision.of(one) for one in summary.decisions), summary.reproducible, summary.total_s,
+        tuple(_WrittenDecision.of(decision) for decision in summary.decisions), summary.reproducible, summary.total_s,
         job=summary.job, since_s=summary.since_s, added_to=summary.added_to or None,
         application=summary.application or None, heap=summary.heap, disturbance=summary.disturbance,
     )  # fmt: skip
@@ -161,7 +161,7 @@ def write_summary(summary: Summary) -> dict[str, object]:
     written = {name: value for name, value in msgspec.to_builtins(held).items() if value is not None}
     read = held.read()
     if (speedup := read.speedup) is not None:
-        worst = min(one.speedup.low for one in read.having(Verdict.KEPT) if one.has_evidence)
+        worst = min(decision.speedup.low for decision in read.having(Verdict.KEPT) if decision.has_evidence)
         written |= {"speedup": speedup.estimate, "speedup_low": speedup.low, "speedup_worst": worst}
     return written
 

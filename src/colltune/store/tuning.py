@@ -91,7 +91,7 @@ class Tuning:
         """How many decisions are provisional, and so not in force; rules that need no proof of speed count as one."""
         if self.provisional is None:
             return 0
-        judged = [one.scenario.collective for one in self.summary.having(Verdict.PROVISIONAL)]
+        judged = [decision.scenario.collective for decision in self.summary.having(Verdict.PROVISIONAL)]
         departing = {name for name, rules in self.provisional.rule_sets.items() if rules != self.rule_sets.get(name)}
         return len(judged) + len(departing - set(judged))
 

@@ -34,7 +34,7 @@ def describe_outcome(trees: DefaultTrees, call: Call, catalogue: Catalogue) -> s
 def _below(trees: DefaultTrees, call: Call, catalogue: Catalogue, device: Leaf) -> str:
     """What the leaders of the nodes run in a composition, and what ranks of one node run among themselves."""
     entry = catalogue.collective(call.collective)
-    composition = next((one for one in entry.algorithms if one.selection_name == device.name), None)
+    composition = next((algorithm for algorithm in entry.algorithms if algorithm.selection_name == device.name), None)
     if composition is None or call.nodes == 1 or not composition.leads:
         return ""
     version = catalogue.release

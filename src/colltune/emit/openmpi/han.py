@@ -58,8 +58,8 @@ def parse_han(data: bytes) -> dict[str, Owners]:
         checks = error.checks
     if checks:
         what = f"line {checks[0].line}: {checks[0].what}"
-    elif all(at.level == ALL_RANKS and {row.component for one in at.ranks for row in one.rows} <= {"han", "tuned"}
-             and all(one.rows and one.rows[0].size == 0 for one in at.ranks) for at in levels):  # fmt: skip
+    elif all(at.level == ALL_RANKS and {row.component for rank in at.ranks for row in rank.rows} <= {"han", "tuned"}
+             and all(rank.rows and rank.rows[0].size == 0 for rank in at.ranks) for at in levels):  # fmt: skip
         return {
             at.collective: {one.ranks: [(row.size, row.component == "tuned") for row in one.rows] for one in at.ranks}
             for at in levels

@@ -84,11 +84,11 @@ def _lint(name: str, data: bytes, version: str) -> Iterator[Check]:
         if (at.collective, at.level) in seen:
             yield of_file.found("level-twice", at.line, path, before=seen[at.collective, at.level])
         seen[at.collective, at.level] = at.line
-        yield from _ascending(of_file, "ranks-descend", path, [(one.line, one.ranks) for one in at.ranks])
-        for one in at.ranks:
-            below = (*path, f"{one.ranks} ranks and more")
-            yield from _ascending(of_file, "sizes-descend", below, [(row.line, row.size) for row in one.rows])
-            for row in one.rows:
+        yield from _ascending(of_file, "ranks-descend", path, [(rank.line, rank.ranks) for rank in at.ranks])
+        for rank in at.ranks:
+            below = (*path, f"{rank.ranks} ranks and more")
+            yield from _ascending(of_file, "sizes-descend", below, [(row.line, row.size) for row in rank.rows])
+            for row in rank.rows:
                 if row.component == "han" and at.level != ALL_RANKS:
                     yield of_file.found("han-below", row.line, below)
 

@@ -70,7 +70,7 @@ def _in_order(rows: Rows) -> Rows:
     """Rank counts and sizes ascending; of two for one rank count, the last."""
     collectives = []
     for collective in rows.collectives:
-        last = {one.ranks: one for one in collective.communicators}
+        last = {communicator.ranks: communicator for communicator in collective.communicators}
         communicators = []
         for one in sorted(last.values(), key=lambda one: one.ranks):
             communicators.append(replace(one, rows=tuple(sorted(one.rows, key=lambda row: row.rule.size))))
@@ -106,7 +106,7 @@ class _Lint(FindingsOfFile):
                 found.append(self._of_all("not-of-tuned", line, (called,), called=called))
                 continue
             found += self._ascending(called, collective.communicators)
-            for low, high, index in _reached([one.ranks for one in collective.communicators], 2):
+            for low, high, index in _reached([communicator.ranks for communicator in collective.communicators], 2):
                 found += self._communicator(number, called, low, high, collective.communicators[index])
         return found
 

@@ -76,19 +76,19 @@ class Case:
             self._counted = now, [one for one in self.taken if not self._is_slowed_alone(one)]
         return self._counted[1]
 
-    def _is_slowed_alone(self, one: Taken) -> bool:
-        if one.measured is None:
+    def _is_slowed_alone(self, taken: Taken) -> bool:
+        if taken.measured is None:
             return False
-        since_best, since_then = self.bests.common(one.seen)
-        best, then = self._best(one), self.expected_times(one.seen.scenario)
-        return one.measured.times.is_slowed_alone(best, SLOWED, since_best) or (
-            then is not None and one.measured.times.is_slowed_alone(then, SLOWED_SINCE, since_then)
+        since_best, since_then = self.bests.common(taken.seen)
+        best, then = self._best(taken), self.expected_times(taken.seen.scenario)
+        return taken.measured.times.is_slowed_alone(best, SLOWED, since_best) or (
+            then is not None and taken.measured.times.is_slowed_alone(then, SLOWED_SINCE, since_then)
         )
 
-    def _best(self, one: Taken) -> PairTimes:
+    def _best(self, taken: Taken) -> PairTimes:
         """The best times that any launch saw of the two; ``one`` has times."""
-        assert one.measured is not None
-        return self.bests.of(one.seen.scenario, self.claim.choice, one.measured.times)
+        assert taken.measured is not None
+        return self.bests.of(taken.seen.scenario, self.claim.choice, taken.measured.times)
 
     @property
     def seen(self) -> list[Seen]:
@@ -120,10 +120,10 @@ class Case:
             f" {times:.2f} times its best at the median, and the choice did not; these are no evidence"
         )
 
-    def _slowed(self, one: Taken) -> float:
-        assert one.measured is not None
-        bests = (self._best(one), self.expected_times(one.seen.scenario))
-        return max(one.measured.times.slowed(best) for best in bests if best is not None)
+    def _slowed(self, taken: Taken) -> float:
+        assert taken.measured is not None
+        bests = (self._best(taken), self.expected_times(taken.seen.scenario))
+        return max(taken.measured.times.slowed(best) for best in bests if best is not None)
 
     @property
     def by_launch(self) -> list[list[float]]:

@@ -29,7 +29,7 @@ def least_gain_per_s(captured: float, budget_s: float) -> float:
 
 def captured_by(decisions: Iterable[Decision], weight: Weight, verdict: Verdict = Verdict.KEPT) -> float:
     """What those of ``decisions`` that have the ``verdict``, the kept ones, gain, each by its ``weight``."""
-    mine = (one for one in decisions if one.verdict is verdict)
+    mine = (decision for decision in decisions if decision.verdict is verdict)
     return sum(weight(one.scenario) * math.log(max(one.speedup.estimate, 1.0)) for one in mine)
 
 

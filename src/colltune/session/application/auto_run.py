@@ -111,7 +111,7 @@ class _Memory:
 
 def _number_of_next(directory: Path) -> int:
     """Of the run that begins next with ``directory`` as its memory, from 1."""
-    return 1 + sum(1 for one in entries(directory) if (one / RUN).exists() or (one / PROFILE).exists())
+    return 1 + sum(1 for entry in entries(directory) if (entry / RUN).exists() or (entry / PROFILE).exists())
 
 
 def ready_auto(

@@ -50,7 +50,7 @@ class Prepared:
 
     @property
     def share(self) -> float:
-        return sum(one.share for one in self.kinds)
+        return sum(kind.share for kind in self.kinds)
 
 
 def prepare(directory: Path, profile: Profile, application: Application) -> Prepared:
@@ -70,7 +70,7 @@ def prepare(directory: Path, profile: Profile, application: Application) -> Prep
     model = load_model()
     kinds = [_kind(bench, model, *one) for one in costly(profile, bench)]
     emitter = LiveEmitter(bench.catalogue, bench.settings)
-    checked, notes = _safe(bench, tuning, [one for one in kinds if one.choices], directory)
+    checked, notes = _safe(bench, tuning, [kind for kind in kinds if kind.choices], directory)
     safe = [one for one in checked if one.choices]
     why_none = "" if safe else why_none_is_tried(profile, bench.catalogue, kinds)
     layers = [table for layer in _layers(safe) for table in layer.values()]
@@ -84,10 +84,10 @@ def why_none_is_tried(profile: Profile, catalogue: Catalogue, kinds: Sequence[Ca
     if kinds:
         return "no other algorithm gives right results in the calls that take its time"
     calls = [one for one, _ in profile.tunable() if catalogue.collective(one.collective).nothing_to_tune is None]
-    few = [one for one in calls if one.communicator.even and one.calls < _FEWEST_CALLS]
+    few = [call for call in calls if call.communicator.even and call.calls < _FEWEST_CALLS]
     share, of_few, of_uneven = (
         sum(one.time_s for one in some) / max(profile.core_s, 1e-12)
-        for some in (calls, few, [one for one in calls if not one.communicator.even])
+        for some in (calls, few, [call for call in calls if not call.communicator.even])
     )
     text = f"calls that can be tuned take {share:.1%} of its time"
     if max(of_few, of_uneven) < _LEAST_SHARE:
@@ -167,8 +167,8 @@ def _by_promise(model: TimesModel, scenario: Scenario, choices: Sequence[Choice]
 def _layers(kinds: Sequence[CallKind]) -> list[Mapping[str, RuleSet]]:
     """Rules of all the first choices of ``kinds``, of all the second ones, and so on."""
     return [
-        tables({}, {one: one.choices[place] for one in kinds if place < len(one.choices)})
-        for place in range(max((len(one.choices) for one in kinds), default=0))
+        tables({}, {kind: kind.choices[place] for kind in kinds if place < len(kind.choices)})
+        for place in range(max((len(kind.choices) for kind in kinds), default=0))
     ]
 
 
@@ -181,7 +181,7 @@ def _safe(
     def alone(rule_sets: Mapping[str, RuleSet]) -> Tuning:
         return by_selector_alone(bench, tuning, rule_sets, os.environ)
 
-    counts = sorted({one.nodes * one.ppn for one in kinds})
+    counts = sorted({kind.nodes * kind.ppn for kind in kinds})
     right: defaultdict[int, list[Choice]] = defaultdict(list)
     notes: list[str] = []
     for place, rule_sets in enumerate(_layers(kinds)):

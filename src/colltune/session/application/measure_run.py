@@ -130,7 +130,7 @@ def _written(value: Any) -> Any:
     """A choice as text, and anything else by its fields, but bounds that are not known."""
     if isinstance(value, Choice):
         return format_choice(value)
-    held = {one.name: getattr(value, one.name) for one in fields(value)}
+    held = {field.name: getattr(value, field.name) for field in fields(value)}
     return {name: found for name, found in held.items() if not (isinstance(found, float) and math.isinf(found))}
 
 

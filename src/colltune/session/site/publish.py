@@ -45,7 +45,7 @@ def lost_here(tuning: Tuning, environ: Mapping[str, str], note: Callable[[str], 
         return []
     here = tuning.environment
     said = f"{here.nodes} x {here.ppn}"
-    kept = [one.scenario for one in tuning.summary.having(Verdict.KEPT)]
+    kept = [decision.scenario for decision in tuning.summary.having(Verdict.KEPT)]
     scenarios = kept[:: max(1, -(-len(kept) // _ANEW))]
     with tempfile.TemporaryDirectory(prefix="colltune-", dir=Path.cwd()) as place:
         try:
@@ -67,13 +67,13 @@ def lost_here(tuning: Tuning, environ: Mapping[str, str], note: Callable[[str], 
 def described(release: Release) -> list[str]:
     """What ``release`` hands out and by whom it is said, a line each."""
     lines = []
-    for one in release.tunings:
-        rules = load_tuning(release.place / one.directory).rule_sets
+    for tuning in release.tunings:
+        rules = load_tuning(release.place / tuning.directory).rule_sets
         lines.append(
-            f"{one.directory}: {one.proven} decisions proven, said by {', '.join(map(user_text, one.writers))}"
+            f"{tuning.directory}: {tuning.proven} decisions proven, said by {', '.join(map(user_text, tuning.writers))}"
         )
-        for name in one.collectives:
+        for name in tuning.collectives:
             choices = sorted({format_choice(rule.choice) for rule in rules[name].rules if rule.choice != DEFAULT})
             lines.append(f"  {name}: {', '.join(choices)}")
-        lines += [f"  sets {name}={value}" for name, value in sorted(one.variables.items())]
+        lines += [f"  sets {name}={value}" for name, value in sorted(tuning.variables.items())]
     return lines

@@ -201,7 +201,7 @@ def _shape(
     count = Counter(decision.verdict for decision in decisions)
     return ShapeCoverage(
         *shape,
-        jobs=len({job_of(one.uid, one.job, one.began_s, one.hosts) for one in entries}),
+        jobs=len({job_of(entry.uid, entry.job, entry.began_s, entry.hosts) for entry in entries}),
         measured=measured,
         tuned_s=when_s,
         proven=count[Verdict.KEPT],

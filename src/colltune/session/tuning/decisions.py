@@ -112,12 +112,12 @@ class Decisions:
 
         After a job that was ended: its provisional decisions only.
         """
-        judged = {one.scenario for one in decisions}
+        judged = {decision.scenario for decision in decisions}
         if cut_off:
             return Overlay(judged, [one.scenario for one in decisions if one.verdict in _NOT_REFUSED], self._whole)
         looked_at = {scenario for choices in self.choices.values() for scenario in choices}
         measured = {sample.scenario for sample in self.samples if sample.status is Status.OK}
-        final = {one.scenario for one in decisions if one.verdict in (Verdict.KEPT, Verdict.REFUSED)}
+        final = {decision.scenario for decision in decisions if decision.verdict in (Verdict.KEPT, Verdict.REFUSED)}
         unclaimed = {scenario for scenario in looked_at - judged if self._still_gains(scenario)}
         return Overlay(looked_at, (looked_at & (measured | final)) - (judged - final) - unclaimed, self._whole)
 

@@ -177,10 +177,10 @@ def after_check(result: TuneResult, checked: Checked, tuning: Tuning, took_s: fl
 
 def payoff_of(result: TuneResult, at_stake: Stakes, ranks: int) -> Payoff:
     """What ``result`` is worth to the application."""
-    kept = [one for one in result.decisions if one.verdict is Verdict.KEPT]
+    kept = [decision for decision in result.decisions if decision.verdict is Verdict.KEPT]
     summary = result.tuning.summary
-    saved = _saved(kept, at_stake, {one.scenario: one.speedup.estimate for one in kept})
-    low = _saved(kept, at_stake, {one.scenario: one.speedup.low for one in kept})
+    saved = _saved(kept, at_stake, {decision.scenario: decision.speedup.estimate for decision in kept})
+    low = _saved(kept, at_stake, {decision.scenario: decision.speedup.low for decision in kept})
     measured = {sample.scenario for sample in result.outcome.samples if sample.times_s and sample.choice != DEFAULT}
     unknown = again = ""
     if not summary.gated:
@@ -203,7 +203,7 @@ def payoff_of(result: TuneResult, at_stake: Stakes, ranks: int) -> Payoff:
 
 
 def _saved(kept: Sequence[Decision], at_stake: Stakes, speedup: Mapping[Scenario, float]) -> float:
-    return sum(at_stake.saving_s(one.scenario, 1.0 - 1.0 / speedup[one.scenario]) for one in kept)
+    return sum(at_stake.saving_s(decision.scenario, 1.0 - 1.0 / speedup[decision.scenario]) for decision in kept)
 
 
 def _call_s(profile: Profile) -> dict[Scenario, float]:

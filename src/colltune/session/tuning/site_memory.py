@@ -69,7 +69,7 @@ class SiteMemory:
         """The memory of ``spaces`` in the store at ``place``; of nothing, and a note, where that cannot be read."""
         if place is None:
             return cls(bench, out, note)
-        shapes = {(one.nodes, one.ppn) for space in spaces.values() for one in space.scenarios}
+        shapes = {(scenario.nodes, scenario.ppn) for space in spaces.values() for scenario in space.scenarios}
         try:
             store = SiteStore.opened(place)
             add_pending(store, out, note)
@@ -85,7 +85,7 @@ class SiteMemory:
         there = {} if known.tuning is None else known.tuning.rule_sets
         weight = next(iter(spaces.values())).weight
         narrower = any(rules.departs and name not in spaces for name, rules in there.items())
-        given = {_key(one) for one in known.samples}
+        given = {_key(sample) for sample in known.samples}
         return cls(bench, out, note, store, known, index, weight, budget_s, _narrower=narrower, _given=given)
 
     @property
@@ -96,7 +96,7 @@ class SiteMemory:
         if not known.samples:
             return None
         decisions = () if known.tuning is None else known.tuning.summary.decisions
-        seen = self._compared({(one.scenario, one.choice) for one in decisions})
+        seen = self._compared({(decision.scenario, decision.choice) for decision in decisions})
         compared = {pair: [one.value for one in some] for pair, some in seen.items()}
         return Earlier(known.date, known.samples, known.side_by_side, proven, compared)
 
@@ -148,7 +148,7 @@ class SiteMemory:
             if (one := decided.get(scenario.collective)) is not None
             and self._stands(proven, one, spaces[scenario.collective])
         }
-        held = {one.scenario.collective for one in self.known.samples}
+        held = {sample.scenario.collective for sample in self.known.samples}
         claimed = [
             (scenario, choice)
             for name, one in decided.items()
@@ -186,7 +186,7 @@ class SiteMemory:
 
     def add_measured(self, samples: Sequence[Sample], changed: Collection[str] = ()) -> None:
         """Adds what this job measured itself, and the collectives that it found ``changed``."""
-        new = [one for one in samples if _key(one) not in self._given] if self.store is not None else []
+        new = [sample for sample in samples if _key(sample) not in self._given] if self.store is not None else []
         if new:
             self._add(replace(self._entry(samples=tuple(new)), changed=tuple(sorted(changed))))
         self._narrower = self._narrower and not changed
@@ -214,7 +214,7 @@ class SiteMemory:
         proven = captured_by(decisions, self.weight)
         found = proven + captured_by(decisions, self.weight, Verdict.NOT_TRIED)
         share = f"{proven / found:.0%} of the gain that was found is proven" if found else "no gain was found"
-        left = sum(one.verdict is Verdict.NOT_TRIED for one in decisions)
+        left = sum(decision.verdict is Verdict.NOT_TRIED for decision in decisions)
         return f"job {jobs} of this shape: {share}, {format_count(left, 'call')} open"
 
     def _is_known(self, tuning: Tuning) -> bool:
@@ -233,9 +233,9 @@ class SiteMemory:
 
 def _settled(tuning: Tuning) -> set[tuple[Scenario, Choice, Verdict]]:
     return {
-        (one.scenario, one.choice, one.verdict)
-        for one in tuning.summary.decisions
-        if one.verdict in (Verdict.KEPT, Verdict.REFUSED)
+        (decision.scenario, decision.choice, decision.verdict)
+        for decision in tuning.summary.decisions
+        if decision.verdict in (Verdict.KEPT, Verdict.REFUSED)
     }
 
 

@@ -197,7 +197,7 @@ def _of_sizes(space: Space, sizes: Sequence[int]) -> Space:
         return space
     element = 4 if space.collective in REDUCTIONS else 1
     fitting = sorted({max(size // element, 1) * element for size in sizes})
-    shapes = dict.fromkeys((one.nodes, one.ppn) for one in space.scenarios)
+    shapes = dict.fromkeys((scenario.nodes, scenario.ppn) for scenario in space.scenarios)
     grid = (Scenario(space.collective, *shape, size) for shape in shapes for size in fitting)
     return replace(space, scenarios=tuple(grid))
 
