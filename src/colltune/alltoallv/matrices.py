@@ -167,16 +167,16 @@ def called_by(profile: Profile, whole: Shape, sizes: Sequence[int]) -> Called:
     Raises InputError where there is none of it.
     """
     parts, found, densest = set(), set(), 0
-    for one in _blocking(profile):
-        where = one.communicator
+    for calls in _blocking(profile):
+        where = calls.communicator
         ppn = where.ppn if where.even else max(1, round(where.size / where.nodes))
         if where.nodes > whole.nodes or ppn > whole.ppn or where.nodes * ppn < FEWEST_RANKS:
             continue
-        mine = [size for size in sizes if one.size_least <= size * 1.5 and size * 0.75 <= _BUSIER * one.size_most]
+        mine = [size for size in sizes if calls.size_least <= size * 1.5 and size * 0.75 <= _BUSIER * calls.size_most]
         if mine:
             parts.add(Shape(where.nodes, ppn))
             found |= set(mine)
-            densest = max(densest, fill_class(_share_not_empty(one)))
+            densest = max(densest, fill_class(_share_not_empty(calls)))
     if not parts:
         raise InputError(_nothing(profile, whole, sizes), "Tune without --profile, or profile a run that makes them")
     return Called(tuple(sorted(parts)), tuple(sorted(found)), tuple(range(densest + 1)), alltoallv_share(profile))

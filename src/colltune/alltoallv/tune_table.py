@@ -201,8 +201,8 @@ def _is_explored(sample: Sample) -> bool:
 
 def _by_cell(recorded: Iterable[RecordedMatrix]) -> dict[Cell, list[Scenario]]:
     found: dict[Cell, list[Scenario]] = {}
-    for one in recorded:
-        found.setdefault((one.plain, one.fill), []).append(one.scenario)
+    for recorded_matrix in recorded:
+        found.setdefault((recorded_matrix.plain, recorded_matrix.fill), []).append(recorded_matrix.scenario)
     return found
 
 

@@ -133,11 +133,11 @@ CONDITIONS = (
 
 def read_conditions(machine: Machine) -> dict[str, str]:
     """By the names in ``CONDITIONS``; what is not told is left out."""
-    return {one.name: value for one in CONDITIONS if (value := one.read(machine)) is not None}
+    return {condition.name: value for condition in CONDITIONS if (value := condition.read(machine)) is not None}
 
 
 def advice(found: Mapping[str, str]) -> Iterator[str]:
     """What to know of ``found``, which may hold other facts too: a line for each that makes times differ."""
-    for one in CONDITIONS:
-        if (value := found.get(one.name)) is not None and one.disturbs(value):
-            yield f"{one.name} {value}: {one.advice}"
+    for condition in CONDITIONS:
+        if (value := found.get(condition.name)) is not None and condition.disturbs(value):
+            yield f"{condition.name} {value}: {condition.advice}"

@@ -53,9 +53,9 @@ _MANY_FAULTS, _FEW_CALLS = 4.0, 20
 def faulting(profile: Profile) -> list[Calls]:
     """The calls that meet page faults again and again, those that take most time first."""
     return [
-        one
-        for one in profile.by_time()
-        if one.faults * one.communicator.size >= _MANY_FAULTS and one.calls >= _FEW_CALLS
+        calls
+        for calls in profile.by_time()
+        if calls.faults * calls.communicator.size >= _MANY_FAULTS and calls.calls >= _FEW_CALLS
     ]
 
 

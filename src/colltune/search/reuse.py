@@ -146,7 +146,7 @@ def reuse(
     samples, date, proven = earlier.samples, earlier.date, earlier.proven
     told = samples if earlier.side_by_side is None else earlier.side_by_side
     wanted = sentinels(told, _FEW, (proven or {}).get, default_of, earlier.compared)
-    unproven = [one.scenario for one in wanted if proven is not None and not one.promised]
+    unproven = [sentinel.scenario for sentinel in wanted if proven is not None and not sentinel.promised]
     looks = [_measured(source, wanted, effort, record)]
     while len(looks) < _LOOKS and in_doubt(recheck(wanted, looks), unproven):
         source.kill()

@@ -75,7 +75,7 @@ def recall(
     fresh_s = time.time() - STALE_S
     index = open_index(store, key)
     measured = list(index.measured(collectives, shapes, fresh_s))
-    newest_s = max((max(one.dates_s) for one in measured), default=0.0)
+    newest_s = max((max(latest_samples.dates_s) for latest_samples in measured), default=0.0)
     date = time.strftime("%Y-%m-%d", time.gmtime(newest_s)) if measured else ""
     listed = newest_tuning(index.of_shape(here.nodes, here.ppn), (here.nodes, here.ppn), fresh_s)
     tuning = None if listed is None else tuning_of(store, key, listed.name)
@@ -103,7 +103,7 @@ def _side_by_side(measured: Sequence[LatestSamples], default_of: Callable[[Scena
 def newest_tuning(entries: Collection[Listed], shape: tuple[int, int], fresh_s: float) -> Listed | None:
     """The entry with the last tuning of the shape (nodes, ranks per node) that was handed over, or confirmed, since."""
     of_shape = [entry for entry in entries if (entry.nodes, entry.ppn) == shape]
-    found = max((one for one in of_shape if one.tuned), key=lambda one: (one.began_s, one.name), default=None)
+    found = max((one for one in of_shape if one.tuned), key=lambda listed: (listed.began_s, listed.name), default=None)
     return found if found is not None and confirmed_s(found, of_shape) >= fresh_s else None
 
 

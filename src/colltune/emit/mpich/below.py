@@ -157,7 +157,7 @@ def _reduced(catalogue: Catalogue, rule_set: RuleSet) -> RuleSet:
             parts = split(catalogue, table.collective, choice)
             choice = parts[0] if parts is not None else DEFAULT
             wanted = demands_of(catalogue, choice, region, table.collective) or []
-        if any(one.contradicts(other) for one in wanted for other in (*kept, *wanted)):
+        if any(demand.contradicts(other) for demand in wanted for other in (*kept, *wanted)):
             choice = DEFAULT
         else:
             kept += wanted

@@ -120,11 +120,11 @@ class Audit:
         """
         nodes, ppn = (max(getattr(one, of) for one in case.claim.scenarios) for of in ("nodes", "ppn"))
         for scenario in case.claim.scenarios:
-            for one in self.before.get((scenario, case.claim.choice), ()):
-                reaches = one.shape[0] >= nodes and one.shape[1] >= ppn
-                if reaches and one.baseline == self.baseline(scenario):
-                    number = self._of_others.setdefault(one.launch, -1 - len(self._of_others))
-                    case.take(scenario, number, one.value, one.others)
+            for paired_ratio in self.before.get((scenario, case.claim.choice), ()):
+                reaches = paired_ratio.shape[0] >= nodes and paired_ratio.shape[1] >= ppn
+                if reaches and paired_ratio.baseline == self.baseline(scenario):
+                    number = self._of_others.setdefault(paired_ratio.launch, -1 - len(self._of_others))
+                    case.take(scenario, number, paired_ratio.value, paired_ratio.others)
 
     def told_where_to_cut(self, sample: Sample) -> bool:
         """Whether ``sample`` chose what is in a part that was cut out: it proves nothing of that part elsewhere."""

@@ -99,9 +99,9 @@ class Case:
     def near_best(self) -> list[float]:
         """Log speed-ups of the comparisons in which the default was near the best that any launch saw of it."""
         return [
-            one.seen.value
-            for one in self.taken
-            if one.measured is not None and one.measured.times.slowed(self._best(one)) <= SLOWED
+            taken.seen.value
+            for taken in self.taken
+            if taken.measured is not None and taken.measured.times.slowed(self._best(taken)) <= SLOWED
         ]
 
     @property
@@ -134,9 +134,9 @@ class Case:
         different scenarios (a control variate).
         """
         found: dict[int, list[float]] = {}
-        for one in self.seen:
-            beyond = BELIEVED * (one.expected - self.expected)
-            found.setdefault(one.launch, []).append(one.value - beyond)
+        for seen in self.seen:
+            beyond = BELIEVED * (seen.expected - self.expected)
+            found.setdefault(seen.launch, []).append(seen.value - beyond)
         return list(found.values())
 
     @cached_property

@@ -161,19 +161,19 @@ def _spaces(bench: Bench, options: TuneOptions, collectives: Iterable[str]) -> d
 
 def _said_texts(said: Iterable[Standing], collectives: Collection[str]) -> Iterator[str]:
     """What the application says that changes what is proposed here."""
-    for one in said:
-        if one.collective not in collectives:
+    for standing in said:
+        if standing.collective not in collectives:
             continue
-        if one.verdict is SpeedVerdict.SLOWER:
+        if standing.verdict is SpeedVerdict.SLOWER:
             yield (
-                f"{one.place}: {one.choice} is not proposed again, for it was slower in the application"
-                f": speed-up {wording.text(one.faster)}"
+                f"{standing.place}: {standing.choice} is not proposed again, for it was slower in the application"
+                f": speed-up {wording.text(standing.faster)}"
             )
-        elif one.verdict is SpeedVerdict.FASTER:
+        elif standing.verdict is SpeedVerdict.FASTER:
             yield (
-                f"{one.place}: {one.choice} was faster in the application: speed-up of the calls"
-                f" {wording.text(one.faster_in_calls)};"
-                f" {format_count(len({date for date, _ in one.launches}), 'run')} of it count as evidence"
+                f"{standing.place}: {standing.choice} was faster in the application: speed-up of the calls"
+                f" {wording.text(standing.faster_in_calls)};"
+                f" {format_count(len({date for date, _ in standing.launches}), 'run')} of it count as evidence"
             )
 
 
