@@ -71,6 +71,11 @@ class TestFillingPacker(PackerContract):
         return FillingPacker(topology)
 
 
+class TestDrawnParts(PackerContract):
+    def make(self, topology: Topology) -> FillingPacker:
+        return FillingPacker(topology, seed=3)
+
+
 ENVIRONMENT = Environment("mpich", "5.0.2", "0" * 64, "simulated", 3, 4, "single")
 
 

@@ -66,9 +66,9 @@ class Launches:
 
 
 class Changed(Launches):
-    """Launches whose samples are as ``change`` makes them, which also gets the seconds of the choice."""
+    """Launches whose samples are as ``change`` makes them, which also gets the seconds of the choice and the point."""
 
-    def __init__(self, gain: Gain, change: Callable[[Sample, float], Sample]) -> None:
+    def __init__(self, gain: Gain, change: Callable[[Sample, float, Point], Sample]) -> None:
         super().__init__(gain, NOISE, 0)
         self._change = change
 
@@ -79,7 +79,7 @@ class Changed(Launches):
         def changed(points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
             for point, samples in measure(points, effort):
                 chosen_s = next(sample.time_s for sample in samples if sample.choice != DEFAULT)
-                yield point, [self._change(sample, chosen_s) for sample in samples]
+                yield point, [self._change(sample, chosen_s, point) for sample in samples]
 
         source.measure = changed  # type: ignore[method-assign]
         return source
@@ -257,7 +257,7 @@ def test_what_wins_from_a_common_start_and_loses_by_another_convention_is_refuse
 ) -> None:
     """Also where the others would make up for it."""
 
-    def by_other_conventions(sample: Sample, _chosen_s: float) -> Sample:
+    def by_other_conventions(sample: Sample, _chosen_s: float, _point: Point) -> Sample:
         times = (1.0,) * 3 if sample.choice == DEFAULT else (back_to_back, mean_over_ranks, late)
         return replace(sample, **dict(zip(("back_to_back_s", "osu_mean_s", "skewed_s"), times, strict=True)))
 
@@ -270,12 +270,35 @@ def test_what_wins_from_a_common_start_and_loses_by_another_convention_is_refuse
 
 
 @pytest.mark.parametrize(
+    ("gain", "late", "verdict"), [(0.3, 0.8, "kept"), (0.3, 1.1, "refused"), (-0.3, 0.8, "refused")]
+)
+def test_late_ranks_are_looked_at_where_a_claim_may_stand_and_before_it_does(
+    gain: float, late: float, verdict: str
+) -> None:
+    """They cost as much as the common start: what gains nothing is refused without them."""
+    asked: list[bool] = []
+
+    def with_late_ranks(sample: Sample, _chosen_s: float, point: Point) -> Sample:
+        asked.append(point.skew_s > 0.0)
+        sample = replace(sample, back_to_back_s=sample.time_s)
+        skewed_s = 1.0 if sample.choice == DEFAULT else late
+        return replace(sample, skewed_s=skewed_s) if point.skew_s > 0.0 else sample
+
+    launches = Changed(lambda _s: gain, with_late_ranks)
+    found = replace(audit(launches, lambda _s: 0.3), skew_s=default_s).run(200.0)
+    assert {str(one.verdict) for one in found} == {verdict}
+    assert not asked[0]
+    assert any(asked) == (gain > 0.0)
+    assert all("where ranks come late" in one.reason for one in found if gain > 0.0 and one.verdict is Verdict.REFUSED)
+
+
+@pytest.mark.parametrize(
     ("kept", "verdict"), [((1.3, 1.0), Verdict.KEPT), ((0.9, 1.0), Verdict.REFUSED), ((1.0, 1.0), Verdict.REFUSED)]
 )
 def test_what_wins_in_one_state_of_the_heap_alone_is_refused(kept: tuple[float, float], verdict: Verdict) -> None:
     """The default pays for page faults, so it is e times as slow with a heap that gives memory back."""
 
-    def in_both_states(sample: Sample, chosen_s: float) -> Sample:
+    def in_both_states(sample: Sample, chosen_s: float, _point: Point) -> Sample:
         return replace(sample, faults=96.0, kept_s=kept[0] * chosen_s) if sample.choice == DEFAULT else sample
 
     found = audit(Changed(lambda _s: 1.0, in_both_states), lambda _s: 1.0).run(200.0)

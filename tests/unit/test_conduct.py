@@ -3,34 +3,39 @@
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 import pytest
 
-from colltune.core.proven import StopReason
+from colltune.bench.parallel import TOLERANCE, Lanes, disturbance, lanes_of
+from colltune.core.proven import Decision, StopReason, Verdict
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, Status
 from colltune.core.space import Point, Space
 from colltune.core.topology import Top, Topology
 from colltune.learn.decision import DecisionLearner
-from colltune.measure.contract import Answer, Effort
+from colltune.measure.contract import Answer, Effort, Source
+from colltune.prove.audit.audit import Audit
+from colltune.prove.audit.claims import claims_of
 from colltune.schedule.contract import Task
 from colltune.schedule.durations import Durations
 from colltune.schedule.filling import FillingPacker
 from colltune.search.campaign import Campaign
 from colltune.search.order import Agenda
-from colltune.search.parallel import TOLERANCE, Lanes, disturbance, lanes_of
 
 HOSTS = [f"n{number}" for number in range(8)]
 RING = Choice("ring")
+SPEED = {DEFAULT: 1.0, RING: 0.5}
 
 
-def groups(count: int) -> Topology:
-    return Topology.from_paths(HOSTS, [(f"g{host * count // 8}",) for host in range(8)], Top.CROSSBAR)
+def groups(number: int) -> Topology:
+    return Topology.from_paths(HOSTS, [(f"g{host * number // 8}",) for host in range(8)], Top.CROSSBAR)
 
 
 class Machine:
     """A ParallelSource with a clock of its own; every node knows until when it works, and never does two things."""
 
     environment = Environment("mpich", "5.0.2", "0" * 64, "simulated", 8, 1, "single")
+    disturbed = False
 
     def __init__(self, slowdown: Callable[[int], float] = lambda _others: 1.0) -> None:
         self.now_s = 0.0
@@ -38,12 +43,14 @@ class Machine:
         self._slowdown = slowdown
         self._running: list[tuple[float, int, Point, tuple[int, ...], float]] = []
         self._tickets = 0
+        self.places: set[tuple[int, ...]] = set()
 
     def begin(self, point: Point, effort: Effort, nodes: Sequence[int] | None = None) -> int:
         assert nodes is not None
         assert len(nodes) == point.scenario.nodes
         assert all(set(nodes).isdisjoint(other[3]) for other in self._running)
         self._tickets += 1
+        self.places.add(tuple(nodes))
         time_s = 1e-6 * (point.scenario.size_bytes + 1) * point.scenario.nodes
         took_s = 10 * time_s * len(point.choices)
         heapq.heappush(self._running, (self.now_s + took_s, self._tickets, point, tuple(nodes), time_s))
@@ -55,7 +62,7 @@ class Machine:
         self.now_s, ticket, point, _, time_s = heapq.heappop(self._running)
         time_s *= self._slowdown(others)
         samples = [
-            Sample(point.scenario, choice, Status.OK, (time_s,) * 10, cost_s=10 * time_s, group=ticket)
+            Sample(point.scenario, choice, Status.OK, (time_s * SPEED[choice],) * 10, cost_s=10 * time_s, group=ticket)
             for choice in point.choices
         ]
         return Answer(ticket, point, samples, last=True)
@@ -113,6 +120,36 @@ def test_an_unknown_topology_runs_one_at_a_time() -> None:
     machine = Machine()
     run(Topology.serial(HOSTS), machine)
     assert machine.most_at_once == 1
+
+
+def test_a_proof_compares_regions_of_parts_at_once_on_parts_drawn_for_each_launch() -> None:
+    scenarios = [Scenario(name, 2, 1, 1 << power) for name in ("bcast", "allgather", "alltoall") for power in range(10)]
+
+    def proven(topology: Topology | None) -> tuple[list[Decision], Machine]:
+        machine, seeds = Machine(), count(1)
+
+        def launched() -> Source | Lanes:
+            return machine if topology is None else Lanes(machine, FillingPacker(topology, next(seeds)))
+
+        choices, gains = dict.fromkeys(scenarios, RING), dict.fromkeys(scenarios, 0.7)
+        audit = Audit(
+            claims=claims_of(choices, gains, dict.fromkeys(scenarios, 1.0), 0),
+            open_source=launched,
+            record=lambda _samples: None,
+            baseline=lambda _scenario: DEFAULT,
+            cost_s=lambda _scenario: 1e-4,
+            total_weight=30.0,
+            threshold=1.03,
+            launch_s=1e-3,
+            clock=lambda: machine.now_s,
+        )
+        return audit.run(10.0), machine
+
+    (serial, alone), (parallel, beside) = proven(None), proven(groups(4))
+    assert {one.verdict for one in serial} == {one.verdict for one in parallel} == {Verdict.KEPT}
+    assert (alone.most_at_once, alone.places) == (1, {(0, 1)})
+    assert beside.most_at_once > 1
+    assert beside.places == {(first, first + 1) for first in range(0, 8, 2)}
 
 
 def test_points_that_disturb_one_another_are_told_with_the_number_and_measured_in_turn() -> None:

@@ -72,6 +72,11 @@ class Topology:
         """A network of which nothing is known: measurements run one at a time. Always right, never parallel."""
         return cls(tuple(hosts), (Switch("", -1),), (0,) * len(hosts), Top.ALONE)
 
+    def in_order(self, order: Sequence[int]) -> "Topology":
+        """The same tree in which host i is the one that is ``order[i]`` here; switches stand as its hosts come."""
+        paths = [[str(switch) for switch in reversed(self.paths[self.leaf[host]][:-1])] for host in order]
+        return Topology.from_paths([self.hosts[host] for host in order], paths, self.top)
+
     @cached_property
     def paths(self) -> tuple[tuple[int, ...], ...]:
         """For each switch: itself and the switches above it, the top last."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from colltune.bench.contract import Bench, LibraryBench
+from colltune.bench.parallel import Lanes
 from colltune.core.disturbance import Disturbance
 from colltune.core.errors import LaunchError
 from colltune.core.medians import medians_of
@@ -20,6 +21,7 @@ from colltune.core.sample import DEFAULT, Choice, Sample, Scenario
 from colltune.core.space import Weight
 from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.core.switchback import Standing
+from colltune.core.topology import Topology
 from colltune.core.units import format_count
 from colltune.distill.decide import Decided
 from colltune.measure.contract import Effort, Source
@@ -29,6 +31,7 @@ from colltune.prove.audit.worth import captured_by
 from colltune.prove.compare.in_force import FilesComparison
 from colltune.prove.proposed import provisional
 from colltune.prove.time_plan import FEWEST_FILE_LAUNCHES
+from colltune.schedule.filling import FillingPacker
 from colltune.site.index_rows import PairedRatio
 from colltune.store.journal import Journal
 from colltune.store.tuning import CONFIRMATION, Tuning
@@ -101,7 +104,7 @@ class Proof:
     What outlasts a stage by ``grace_s`` is cut off. ``samples``: what the campaign measured, with ``effort``.
     ``launch_s``: what a launch takes. ``grid``: every scenario that was looked at. ``listener`` hears of what goes on;
     ``stop`` cuts it off. ``weight``: of a gain. ``before``: what need not be proven again. ``applications``: what runs
-    of the application say, which is evidence too.
+    of the application say, which is evidence too. ``topology``: of the job, where its disjoint parts compare at once.
     """
 
     bench: Bench
@@ -119,6 +122,7 @@ class Proof:
     weight: Weight
     before: Before = field(default_factory=Before)
     applications: Sequence[Standing] = ()
+    topology: Topology | None = None
 
     def judge(self, decided: Mapping[str, Decided], rules_of: Rules, emit: Emit) -> Judged:
         """The verdicts on what departs from the default, and what it would have taken to reach one on all of it."""
@@ -241,14 +245,18 @@ class Proof:
             compared = [one for one in taken if not audit.told_where_to_cut(one)]
             return Judged(audit.results(), audit.rest_s(), compared, looked)
 
-    def _launches(self, deadline_s: float) -> Callable[[], Source]:
-        """Opens one fresh launch after another, each cut off where it outlasts ``deadline_s`` by the grace."""
+    def _launches(self, deadline_s: float) -> Callable[[], Source | Lanes]:
+        """Opens one fresh launch after another, each cut off where it outlasts ``deadline_s`` by the grace.
+
+        Parts of the job that compare at once are drawn anew in each.
+        """
         seeds = count(self.seed + 1)
 
-        def open_source() -> Source:
-            source = self.bench.launch(next(seeds))
+        def open_source() -> Source | Lanes:
+            seed = next(seeds)
+            source = self.bench.launch(seed)
             source.until_s = deadline_s + self.grace_s
-            return source
+            return source if self.topology is None else Lanes(source, FillingPacker(self.topology, seed))
 
         return open_source
 

@@ -3,6 +3,7 @@
 It knows which nodes and layers are in use, and where the next measurement fits best.
 """
 
+import random
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
@@ -136,6 +137,7 @@ class Occupancy:
 
 @dataclass(frozen=True, slots=True)
 class _Running:
+    nodes: tuple[int, ...]
     layers: frozenset[int]
     end_s: float
 
@@ -156,15 +158,21 @@ class FillingPacker:
     first point that finds no room gets the earliest place that will come free; others start before it only if they
     will be over by then, or run elsewhere. Without that a wide point would wait for as long as there are narrow
     ones. (Backfilling, as batch schedulers do it.)
+
+    Of parts of the job that serve equally well it takes the first ones; with a ``seed`` those that it draws, within
+    what the topology allows.
     """
 
-    def __init__(self, topology: Topology) -> None:
-        self._occupancy = Occupancy(topology)
+    def __init__(self, topology: Topology, seed: int | None = None) -> None:
+        hosts = range(len(topology.hosts))
+        self._order = list(hosts) if seed is None else random.Random(seed).sample(hosts, len(hosts))
+        self._occupancy = Occupancy(topology if seed is None else topology.in_order(self._order))
+        self._topology = topology
         self._running: dict[Placement, _Running] = {}
 
     @property
     def topology(self) -> Topology:
-        return self._occupancy.topology
+        return self._topology
 
     def start(self, waiting: Sequence[Task], now_s: float) -> list[Placement]:
         require_possible(waiting, self.topology)
@@ -190,31 +198,32 @@ class FillingPacker:
     def finish(self, placement: Placement) -> None:
         if placement not in self._running:
             raise ValueError(f"{placement.task.point.scenario} is not running")
-        self._occupancy.free(placement.nodes, self._running.pop(placement).layers)
+        running = self._running.pop(placement)
+        self._occupancy.free(running.nodes, running.layers)
 
     def _begin(self, task: Task, nodes: tuple[int, ...], now_s: float) -> Placement:
-        placement = Placement(task, nodes)
-        self._running[placement] = _Running(self._occupancy.take(nodes), now_s + task.duration_s)
+        placement = Placement(task, tuple(sorted(self._order[node] for node in nodes)))
+        self._running[placement] = _Running(nodes, self._occupancy.take(nodes), now_s + task.duration_s)
         return placement
 
     def _is_harmless(self, task: Task, nodes: tuple[int, ...], reservation: _Reservation, now_s: float) -> bool:
         if now_s + task.duration_s <= reservation.start_s:
             return True
         elsewhere = reservation.nodes.isdisjoint(nodes)
-        return elsewhere and reservation.layers.isdisjoint(self.topology.layers_used(nodes))
+        return elsewhere and reservation.layers.isdisjoint(self._occupancy.topology.layers_used(nodes))
 
     def _reserve(self, task: Task, now_s: float) -> _Reservation | None:
         """Assumes that the running points end in the expected order, until there is room for ``task``."""
-        ended: list[tuple[Placement, _Running]] = []
+        ended: list[_Running] = []
         nodes, start_s = None, now_s
-        for placement, running in sorted(self._running.items(), key=lambda item: item[1].end_s):
-            self._occupancy.free(placement.nodes, running.layers)
-            ended.append((placement, running))
+        for running in sorted(self._running.values(), key=lambda running: running.end_s):
+            self._occupancy.free(running.nodes, running.layers)
+            ended.append(running)
             if self._occupancy.has_room(task.nodes):
                 nodes, start_s = self._occupancy.find(task.nodes), max(now_s, running.end_s)
                 break
-        for placement, _ in ended:
-            self._occupancy.take(placement.nodes)
+        for running in ended:
+            self._occupancy.take(running.nodes)
         if nodes is None:
             return None
-        return _Reservation(frozenset(nodes), self.topology.layers_used(nodes), start_s)
+        return _Reservation(frozenset(nodes), self._occupancy.topology.layers_used(nodes), start_s)

@@ -12,6 +12,7 @@ from itertools import accumulate
 
 import numpy as np
 
+from colltune.bench.parallel import Lanes, conduct
 from colltune.core.medians import broken_choices
 from colltune.core.proven import StopReason
 from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status
@@ -23,7 +24,6 @@ from colltune.measure.contract import Effort, Source
 from colltune.schedule.contract import Task
 from colltune.schedule.durations import Durations
 from colltune.search.order import Agenda
-from colltune.search.parallel import Lanes, conduct
 
 # Trials, warm-up, the calls back to back and the synchronisation, over the time box of a choice.
 _OVERHEAD = 2.5

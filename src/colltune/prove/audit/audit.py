@@ -10,9 +10,10 @@ look next, cuts a region that is faster in one part only, and leaves to the defa
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from colltune.bench.parallel import Lanes
 from colltune.core.proven import Decision, Verdict, Why
 from colltune.core.sample import Choice, Heaps, OtherViews, Sample, Scenario, Status, log_speedup
 from colltune.core.space import Point
@@ -21,11 +22,14 @@ from colltune.judge.evidence import FEWEST_LAUNCHES, Yardstick, log_evidence, sc
 from colltune.measure.contract import Effort, Source
 from colltune.prove.audit.case import MOST_LAUNCHES, Case
 from colltune.prove.audit.claims import Claim
+from colltune.prove.audit.comparing import compare
 from colltune.prove.audit.effects import ChoiceEffect, Deviations, Group, Seen, deviations_of
+from colltune.prove.audit.elsewhere import Elsewhere
 from colltune.prove.audit.harm import spared
 from colltune.prove.audit.outcome import decisions_of, standing_of
 from colltune.prove.audit.taken import Bests, Measured, PairTimes
 from colltune.prove.audit.worth import ComparisonCosts, Outlay, gain_of
+from colltune.schedule.contract import Task
 from colltune.site.index_rows import PairedRatio
 
 EFFORT = Effort(relative_width=0.04, box_s=0.004, fewest=8, most=100)
@@ -54,7 +58,8 @@ _SURER_LAUNCHES = 10
 class Audit:
     """Puts ``claims`` to the proof; times in seconds on ``clock``.
 
-    ``open_source`` starts a fresh launch, which takes about ``launch_s``; ``record`` hears of every sample.
+    ``open_source`` starts a fresh launch, which takes about ``launch_s``: lanes where disjoint parts of the job compare
+    at once. ``record`` hears of every sample.
     ``baseline`` gives what a choice is compared with: the default, or the choice that is the same and set in the
     candidates' way. ``default_s``: what it took in the campaign, infinite where that did not measure it. ``cost_s``:
     what a comparison is expected to take.
@@ -68,7 +73,7 @@ class Audit:
     """
 
     claims: Sequence[Claim]
-    open_source: Callable[[], Source]
+    open_source: Callable[[], Source | Lanes]
     record: Callable[[Sequence[Sample]], None]
     baseline: Callable[[Scenario], Choice]
     cost_s: Callable[[Scenario], float]
@@ -103,28 +108,15 @@ class Audit:
         self._bests = Bests()
         self._looked_s = self._disturbed_s = 0.0  # in the launch at hand
         self._at: defaultdict[Scenario, list[Case]] = defaultdict(list)
-        self._of_others: dict[str, int] = {}  # the numbers of other jobs' launches, which are below 0
         self._cut_after: dict[Scenario, int] = {}  # the last launch that told where to cut a region it is in
+        elsewhere = Elsewhere(self.before, self.applications, self.baseline)
         for claim in self.claims:
-            self._remember(self._open(claim))
+            elsewhere.remember(self._open(claim))
         if any(case.seen for case in self._cases):
             self._conclude()
         for case in list(self._cases):
-            self._hear_application(case)  # last: by itself it proves nothing
+            elsewhere.hear_application(case)  # last: by itself it proves nothing
         self._least = self.least_gain(self.captured + sum(gain_of(case) for case in self._kept()))
-
-    def _remember(self, case: Case) -> None:
-        """Gives ``case`` what other jobs compared in its scenarios, those that could form all of them.
-
-        The launches of a smaller job lie in one corner of the region: they say nothing of its mean.
-        """
-        nodes, ppn = (max(getattr(one, of) for one in case.claim.scenarios) for of in ("nodes", "ppn"))
-        for scenario in case.claim.scenarios:
-            for paired_ratio in self.before.get((scenario, case.claim.choice), ()):
-                reaches = paired_ratio.shape[0] >= nodes and paired_ratio.shape[1] >= ppn
-                if reaches and paired_ratio.baseline == self.baseline(scenario):
-                    number = self._of_others.setdefault(paired_ratio.launch, -1 - len(self._of_others))
-                    case.take(scenario, number, paired_ratio.value, paired_ratio.others)
 
     def told_where_to_cut(self, sample: Sample) -> bool:
         """Whether ``sample`` chose what is in a part that was cut out: it proves nothing of that part elsewhere."""
@@ -132,7 +124,8 @@ class Audit:
 
     def _open(self, claim: Claim) -> Case:
         costs_s = [self.cost_s(scenario) for scenario in claim.scenarios]
-        case = Case(claim, math.log(self.threshold), self.seed + len(self._cases), costs_s, self._bests)
+        late = any(self.skew_s(scenario) > 0.0 for scenario in claim.scenarios)
+        case = Case(claim, math.log(self.threshold), self.seed + len(self._cases), costs_s, self._bests, late_too=late)
         case.expected_times = lambda scenario: self._expected_times(case, scenario)
         self._cases.append(case)
         for scenario in claim.scenarios:
@@ -144,28 +137,16 @@ class Audit:
         gain = case.claim.gains[case.claim.rows[scenario]]
         return PairTimes(default_s, default_s * math.exp(-gain)) if math.isfinite(default_s) else None
 
-    def _hear_application(self, case: Case) -> None:
-        """Whatever it says, for or against: to pick would make chance look like evidence."""
-        for standing in self.applications:
-            if standing.choice != case.claim.choice or case.verdict is not Verdict.OPEN:
-                continue
-            scenario = next((one for one in case.claim.scenarios if standing.covers(one)), None)
-            if scenario is None:
-                continue
-            for date, value in standing.launches:
-                number = self._of_others.setdefault(f"application {date}", -1 - len(self._of_others))
-                case.applications.add(number)
-                case.take(scenario, number, value, OtherViews())
-
     def run(self, deadline_s: float) -> list[Decision]:
         """The verdicts, after as many launches as are of use before ``deadline_s``."""
         while self.launches < MOST_LAUNCHES and self._is_worth_a_launch(deadline_s):
             began_s = self.clock()
             self.launches += 1
             self._looked_s = self._disturbed_s = 0.0
-            source = self.open_source()
+            opened = self.open_source()
+            source = opened.source if isinstance(opened, Lanes) else opened
             try:
-                self._measure(source, began_s, deadline_s)
+                self._measure(opened, began_s, deadline_s)
             finally:
                 source.close()
             if source.disturbed or self._disturbed_s > _DISTURBED_SHARE * self._looked_s:
@@ -279,39 +260,48 @@ class Audit:
                 quota_s -= looks * self._cost_s(case)
         return plan
 
-    def _measure(self, source: Source, began_s: float, deadline_s: float) -> None:
+    def _measure(self, source: Source | Lanes, began_s: float, deadline_s: float) -> None:
         """Compares in rounds, so that two looks at one claim are apart in time, until the launch's time is over."""
         begun: set[int] = set()
         self._until_s = math.inf  # until it is known how long the launch itself took
         left_s = deadline_s - self.clock()
         to_come = self._launches_to_come(left_s)
         until_s, launching_s = self.clock() + left_s / (to_come + 1), self.launch_s
+
+        def offer(case: Case) -> Task | None:
+            return self._offer(case, deadline_s)
+
+        def take(point: Point, samples: Sequence[Sample]) -> None:
+            if self._until_s == math.inf:
+                # The launch itself is what the first comparison does not account for.
+                took_s = self.clock() - began_s - sum(sample.cost_s for sample in samples)
+                self.launch_s += (max(took_s, 0.0) - self.launch_s) / (1 + self.launches)
+                self._until_s = max(until_s, self.clock())
+            if samples:
+                self._take(point, samples)
+
         while plan := self._plan(begun, until_s - self.clock() - launching_s, to_come + 1):
             launching_s = 0.0  # it starts with the first comparison
             for look in range(max(looks for _, looks in plan)):
                 cases = [case for case, looks in plan if looks > look]
-                for point, samples in source.measure(self._offers(cases, deadline_s), self.effort):
-                    if self._until_s == math.inf:
-                        # The launch itself is what the first comparison does not account for.
-                        took_s = self.clock() - began_s - sum(sample.cost_s for sample in samples)
-                        self.launch_s += (max(took_s, 0.0) - self.launch_s) / (1 + self.launches)
-                        self._until_s = max(until_s, self.clock())
-                    if samples:
-                        self._take(point, samples)
+                compare(source, cases, offer, self.effort, take, self.clock)
             begun |= {id(case) for case, _ in plan}
             if self.clock() >= until_s:
                 break
 
-    def _offers(self, cases: Sequence[Case], deadline_s: float) -> Iterator[Point]:
-        for case in cases:
-            now_s = self.clock()
-            left_s = min(self._until_s, deadline_s) - now_s
-            likely_s = [self._costs.likely_s(cost_s) for cost_s in case.costs_s]
-            limit_s = min(max(_DEAREST_SHARE * (deadline_s - now_s), 2.0 * min(likely_s)), left_s)
-            scenario = case.next_scenario([cost_s <= limit_s for cost_s in likely_s])
-            if scenario is not None:
-                choices = (self.baseline(scenario), case.claim.choice)
-                yield Point(scenario, choices, self.repetitions(scenario), self.skew_s(scenario))
+    def _offer(self, case: Case, deadline_s: float) -> Task | None:
+        """What to compare of ``case`` now; None where there is nothing, or no time."""
+        now_s = self.clock()
+        left_s = min(self._until_s, deadline_s) - now_s
+        likely_s = [self._costs.likely_s(cost_s) for cost_s in case.costs_s]
+        limit_s = min(max(_DEAREST_SHARE * (deadline_s - now_s), 2.0 * min(likely_s)), left_s)
+        scenario = case.next_scenario([cost_s <= limit_s for cost_s in likely_s])
+        if scenario is None:
+            return None
+        choices = (self.baseline(scenario), case.claim.choice)
+        skew_s = self.skew_s(scenario) if case.may_stand else 0.0
+        point = Point(scenario, choices, self.repetitions(scenario), skew_s)
+        return Task(point, likely_s[case.claim.rows[scenario]])
 
     def _take(self, point: Point, samples: Sequence[Sample]) -> None:
         # A source does not know how many there were before it.

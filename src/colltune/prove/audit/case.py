@@ -46,7 +46,8 @@ class Case:
     """``floor``: the log speed-up that is to be beaten. ``costs_s``: what a comparison takes at each scenario, about.
 
     ``bests``: of the whole proof. ``expected_times``: those of the campaign.
-    ``applications``: the launches that are runs of the application.
+    ``applications``: the launches that are runs of the application. ``late_too``: it has to be faster where ranks come
+    late, too.
     """
 
     claim: Claim
@@ -64,6 +65,7 @@ class Case:
     basis: list[Taken] = field(default_factory=list)  # what was evidence when it was proven
     _counted: tuple[tuple[int, int], list[Taken]] | None = field(default=None, init=False)
     applications: set[int] = field(default_factory=set)
+    late_too: bool = False
     impossible: set[Scenario] = field(default_factory=set)  # cannot be compared here
     replaced: set[Scenario] = field(default_factory=set)  # judged by a claim that was cut out of this one
     outlook: ClaimOutlook | None = None
@@ -212,7 +214,7 @@ class Case:
             return self.verdict
         middle = math.exp(float(np.mean(launches)))
         if evidence.is_above(launches, scale, self.floor, yardstick.alpha, self.expected):
-            if self.ends_unseen or self._is_often_slowed:
+            if self.ends_unseen or self._is_often_slowed or self._late_unseen:
                 return self.verdict
             worse = self.by_heap
             if worse is not None and min(worse) <= 1.0:
@@ -246,6 +248,18 @@ class Case:
         counted = self.counted
         if self.verdict is Verdict.KEPT and any(one not in counted for one in self.basis):
             self.verdict, self.reason, self.proven_low = Verdict.OPEN, "", 0.0
+
+    @property
+    def may_stand(self) -> bool:
+        """Whether it gains enough as far as is known, so that kinds of start that cost more are looked at."""
+        return self.verdict is Verdict.KEPT or (bool(self.seen) and fmean(self.launches) > self.floor)
+
+    @property
+    def _late_unseen(self) -> bool:
+        """Whether nobody looked yet how it fares where ranks come late; long calls have the common start alone."""
+        others = [one.others for one in self.counted]
+        short = self.late_too and any(one.back_to_back is not None for one in others)
+        return short and all(one.late_arrivals is None for one in others)
 
     @property
     def ends_unseen(self) -> list[int]:

@@ -5,11 +5,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from colltune.bench.contract import Bench
+from colltune.bench.parallel import lanes_of
 from colltune.core.medians import medians_of
 from colltune.core.proven import TimeShare
 from colltune.core.sample import Sample, Status
 from colltune.core.space import Model, Space
 from colltune.core.stop import INTERRUPTIONS, StopRequest
+from colltune.core.topology import Topology
 from colltune.core.units import format_count
 from colltune.learn.contract import Learner
 from colltune.learn.decision import DecisionLearner
@@ -17,7 +19,6 @@ from colltune.measure.contract import Launch
 from colltune.prove.replay.on_workbench import replay_slice
 from colltune.prove.time_plan import TimePlan
 from colltune.search.campaign import Campaign, Outcome, models_of
-from colltune.search.parallel import lanes_of
 from colltune.search.reuse import LOOK_SHARE, Reused, reused
 from colltune.session.tuning.options import Listener, TuneOptions
 from colltune.store.earlier import Earlier
@@ -32,6 +33,7 @@ class CampaignResult:
     """The result of a campaign. ``models``: by collective. ``share``: how the time of its launches was spent.
 
     ``holding``: the collectives of which what was known before was found to hold; ``changed``: not to hold.
+    ``topology``: of the job, where disjoint parts of it measure at once; else None.
     """
 
     outcome: Outcome
@@ -40,6 +42,7 @@ class CampaignResult:
     plan: TimePlan
     holding: frozenset[str] = frozenset()
     changed: frozenset[str] = frozenset()
+    topology: Topology | None = None
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,8 @@ class Measuring:
         launch_s += now_s() - before_s
         share = TimeShare(source.launches, outcome.elapsed_s, source.inside_s, launch_s)
         models = models_of(learners, outcome, medians_of(outcome.samples), grid_alone=options.gate)
-        return CampaignResult(outcome, models, share, plan, before.holding, before.changed)
+        lanes = None if campaign.lanes is None else campaign.lanes.packer.topology
+        return CampaignResult(outcome, models, share, plan, before.holding, before.changed, lanes)
 
     def _campaign(self, source: Launch, learners: Mapping[str, Learner]) -> Campaign:
         return Campaign(

@@ -37,7 +37,6 @@ from colltune.prove.in_run.in_application import said_of, without_slower
 from colltune.prove.proof import Before, Judged, Proof, workplace
 from colltune.prove.proposed import judge_one_launch, provisional
 from colltune.prove.replay.on_workbench import UncheckedError, departing, make_safe
-from colltune.prove.time_plan import TimePlan
 from colltune.search.campaign import Outcome
 from colltune.search.reuse import begin_journal
 from colltune.session.tuning.decisions import WRONG_UNDER_FILE, Decisions
@@ -83,7 +82,7 @@ def tune(
     before, judged = Before(), Judged((), 0.0)
     if options.gate:
         before = memory.before(decided, spaces, decisions.tuning)
-        proof = _proof(decisions, options, out, measured.plan, listener, stop)
+        proof = _proof(decisions, options, out, measured, listener, stop)
         judged = _judged(replace(proof, before=before, applications=said), decided, decisions)
     else:
         listener.note(
@@ -208,8 +207,14 @@ def _disturbance(watch: Watch, concluded: Sequence[Decision]) -> Disturbance:
 
 
 def _proof(
-    decisions: Decisions, options: TuneOptions, out: Path, plan: TimePlan, listener: Listener, stop: StopRequest
+    decisions: Decisions,
+    options: TuneOptions,
+    out: Path,
+    measured: CampaignResult,
+    listener: Listener,
+    stop: StopRequest,
 ) -> Proof:
+    plan = measured.plan
     return Proof(
         bench=decisions.bench,
         out=out,
@@ -224,6 +229,7 @@ def _proof(
         listener=listener,
         stop=stop,
         weight=next(iter(decisions.spaces.values())).weight,
+        topology=measured.topology,
     )
 
 
