@@ -22,8 +22,7 @@ from pathlib import Path
 from statistics import median
 
 from colltune.alltoallv.lookup_table import save_table
-from colltune.machine.compile import build_library
-from colltune.machine.preload import preload_variables
+from colltune.machine.compile import build_library, preload_variables
 from colltune.mpi.detect import find_mpi
 from colltune.mpi.installation import Installation
 from colltune.profile.profiled_start import preload_environment

@@ -22,8 +22,7 @@ from colltune.core.space import Point, message_sizes
 from colltune.machine.compile import COMMON, TIMING_PARTS, source_directory
 from colltune.measure.contract import Effort
 from colltune.measure.live import UNREAD_BYTES
-from colltune.measure.request import PointRequest
-from colltune.measure.resolve import Settings
+from colltune.measure.request import PointRequest, Settings
 from colltune.mpi.installation import Installation
 from commands import run_to_end
 from compiled import compiled

@@ -19,8 +19,8 @@ from colltune.mpi.installation import Installation
 from colltune.profile.application_profile import Calls, Communicator, Profile
 from colltune.prove.in_run.application_trial import Trial, require_command, without
 from colltune.search.campaign import Outcome
-from colltune.session.tuning.check_application import check_with_application
 from colltune.session.tuning.options import Listener, TuneOptions, TuneResult
+from colltune.session.tuning.tune_here import check_with_application
 from colltune.store.applications import application_runs
 from colltune.store.tuning import Tuning, load_tuning
 from commands import colltune

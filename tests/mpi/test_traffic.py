@@ -19,7 +19,7 @@ from colltune.catalog import Catalogue, load
 from colltune.catalog.entries import Kind
 from colltune.core.sample import COLLECTIVES, DEFAULT, Choice, Scenario
 from colltune.machine.compile import build
-from colltune.measure.resolve import resolve_settings
+from colltune.measure.request import resolve_settings
 from colltune.mpi.installation import Installation
 from colltune.traffic import schedule_of
 from colltune.traffic.rounds import AllPairs, Floats, Schedule

@@ -16,7 +16,7 @@ from colltune.core.sample import DEFAULT, Choice, Environment, Scenario, Status
 from colltune.core.space import Space, shapes, tuned_sizes
 from colltune.core.topology import Topology
 from colltune.emit.contract import variables_for
-from colltune.measure.resolve import Settings
+from colltune.measure.request import Settings
 from colltune.schedule.topology_files import load_topology
 from colltune.store.tuning import Tuning
 from colltune_study.simulated.drawn import QUIET, Noise, SimulatedSource

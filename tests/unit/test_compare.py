@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from memory_bench import MemoryBench
 
-from colltune.cli.as_json import print_json
 from colltune.cli.compare import as_record, show
+from colltune.cli.console import print_json
 from colltune.core.disturbance import Load
 from colltune.core.errors import InputError, LaunchError
 from colltune.core.interval import SpeedVerdict

@@ -31,9 +31,8 @@ from colltune.core.sample import (
 )
 from colltune.judge.verdict import compare
 from colltune.machine.compile import source_directory
-from colltune.report.ending import MOST_LINES, WIDTH, ending
+from colltune.report.ending import MOST_LINES, WIDTH, changed_text, ending, headline
 from colltune.report.findings import Findings
-from colltune.report.headline import changed_text, headline
 from colltune.report.job import shares_of_calls, speedups_of_calls
 from colltune.report.tables import comparisons_table
 from commands import run_to_end

@@ -5,8 +5,8 @@ import math
 import pytest
 from test_compare import UNEASY, TwoSided
 
-from colltune.cli.as_json import print_json
 from colltune.cli.compare import as_record
+from colltune.cli.console import print_json
 from colltune.core.sample import COLLECTIVES, PER_BLOCK, REDUCTIONS, Choice, Scenario, Status
 from colltune.prove.compare.guidelines import guidelines_at, judge_guidelines
 from colltune.prove.compare.two_sides import Launched, Side

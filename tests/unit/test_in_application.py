@@ -26,8 +26,15 @@ from colltune.core.space import Space
 from colltune.judge.evidence import Yardstick
 from colltune.prove.audit.case import Case
 from colltune.prove.audit.claims import Claim
+from colltune.prove.in_run.application_trial import (
+    DEFAULT_SIDE,
+    Checked,
+    Side,
+    check_application,
+    finding_of,
+    runs_text,
+)
 from colltune.prove.in_run.in_application import said_of, standings, without_slower
-from colltune.prove.in_run.whole_runs import DEFAULT_SIDE, Checked, Side, check_application, finding_of, runs_text
 from colltune.session.application.measure_run import latest_gains
 from colltune.session.application_gain import gain_of
 from colltune.session.drift import answer_of, runs_since

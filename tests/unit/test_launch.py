@@ -11,7 +11,7 @@ from colltune.bench.workbench import Workbench
 from colltune.core.errors import InputError, LaunchError
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment, SizeBasis
-from colltune.machine.preload import preload_variables
+from colltune.machine.compile import preload_variables
 from colltune.mpi import host_files
 from colltune.mpi.installation import Installation, Launcher, Library
 from colltune.mpi.job import Job, Node, Scheduler

@@ -27,8 +27,7 @@ from colltune.emit.live_rules import LIVE_FILE, LIVE_VARIABLE, LiveEmitter, live
 from colltune.mpi.application import Application, application_of
 from colltune.profile.application_profile import Calls, Communicator
 from colltune.prove.in_run.in_application import next_run
-from colltune.session.application.auto_run import FirstRun, ready_auto
-from colltune.session.application.calls_to_try import why_none_is_tried
+from colltune.session.application.auto_run import FirstRun, ready_auto, why_none_is_tried
 from colltune.session.application.measure_run import latest_gains
 from colltune.session.application.run_application import RunOptions, unheard
 from colltune.session.application.withdrawn import withdrawn_from, without_slower_rules

@@ -21,10 +21,9 @@ from colltune.core.switchback import BlockPair, BlockTimes, Cell, Experiment
 from colltune.core.units import format_budget, parse_duration
 from colltune.distill.minimal_rules import distill_proven
 from colltune.judge.verdict import compare_all
-from colltune.report.ending import ending
+from colltune.report.ending import ending, facts, headline, steps_text
 from colltune.report.explanation import Explanation, format_explanation
 from colltune.report.findings import Findings
-from colltune.report.headline import facts, headline, steps_text
 from colltune.report.html import _decision_rows
 from colltune.report.job import job_shape, shape_gains
 from colltune.report.text import print_findings

@@ -18,9 +18,8 @@ from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario,
 from colltune.core.units import format_count
 from colltune.report.charts import panel_charts
 from colltune.report.curves import curve_points, panels
-from colltune.report.ending import ending
+from colltune.report.ending import ending, facts, headline, next_steps
 from colltune.report.findings import Findings, spreads
-from colltune.report.headline import facts, headline, next_steps
 from colltune.report.html import build_page
 from colltune.report.job import shape_gains
 from colltune.session.explain import load_findings

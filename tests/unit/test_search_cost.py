@@ -19,7 +19,7 @@ from colltune.core.sample import DEFAULT, Choice, Scenario
 from colltune.judge.verdict import Comparison, compare_all
 from colltune.prove.audit.audit import Audit
 from colltune.prove.audit.worth import ComparisonCosts
-from colltune.prove.compare.search_cost import SearchCost, search_cost
+from colltune.prove.compare.in_force import SearchCost, search_cost
 
 FAST = Choice("fast")
 SIZES = [1 << exponent for exponent in range(15)]

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from colltune.cli.as_json import plain
+from colltune.cli.console import plain
 from colltune.core.interval import Interval
 from colltune.core.proven import Decision, Summary, TimeShare, Verdict
 from colltune.core.rules import Rule, RuleSet

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from colltune.alltoallv.lookup_table import TABLE, load_table
 from colltune.core.sample import Environment
-from colltune.machine.compile import build_library, cache_directory
-from colltune.machine.preload import preload_variables
+from colltune.machine.compile import build_library, cache_directory, preload_variables
 from colltune.mpi.detect import describe_machine, mpi_at_hand
 from colltune.mpi.program import forwarded
 from colltune.site.entry import fabric_here

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from colltune.core.errors import InputError, on_os_error
-from colltune.core.grouping import grouped
-from colltune.core.sample import DEFAULT, Choice, Environment
+from colltune.core.sample import DEFAULT, Choice, Environment, grouped
 from colltune.core.space import shapes
 from colltune.emit.live_rules import MOST_CHOICES, format_list, format_rules, parse_lines
 from colltune.machine.file_formats import described

@@ -50,7 +50,7 @@ class Tuned:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the headline, what is known of the tuning, what to do next, and the curves."""
-        from colltune.report.headline import facts, headline, steps_text
+        from colltune.report.ending import facts, headline, steps_text
 
         found = load_findings(self.directory)
         lines = [f"<b>{escape(headline(found))}</b>", escape("; ".join(facts(found)))]

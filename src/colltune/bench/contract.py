@@ -13,7 +13,7 @@ from colltune.core.sample import Choice, Environment, Scenario
 from colltune.core.space import Space
 from colltune.core.topology import Topology
 from colltune.measure.contract import Launch
-from colltune.measure.resolve import Settings
+from colltune.measure.request import Settings
 from colltune.measure.watch import Watch
 from colltune.store.tuning import Tuning
 

@@ -101,7 +101,7 @@ def guidelines(
 
 def finish(command: str, compared: Verification, as_json: bool) -> NoReturn:
     """Prints ``compared``, and ends with its exit code."""
-    from colltune.cli.as_json import print_json
+    from colltune.cli.console import print_json
 
     if as_json:
         print_json(command, {**as_record(compared), "looked_at": len(compared.screened), "open": compared.open})

@@ -13,13 +13,11 @@ from rich.text import Text
 
 from colltune.bench.contract import Bench
 from colltune.cli.terminal import make_console
-from colltune.core.grouping import grouped
 from colltune.core.proven import Decision, StopReason, Verdict
-from colltune.core.sample import DEFAULT
+from colltune.core.sample import DEFAULT, grouped
 from colltune.core.units import format_count, format_duration, format_size
 from colltune.machine.command_lines import colltune_command
-from colltune.report.ending import WIDTH, ending, folded
-from colltune.report.headline import steps_text
+from colltune.report.ending import WIDTH, ending, folded, steps_text
 from colltune.search.campaign import Progress as Step
 from colltune.session.explain import load_findings
 from colltune.session.tuning.options import Listener, TuneResult

@@ -7,8 +7,7 @@ from typing import Annotated, Unpack
 
 import typer
 
-from colltune.cli.as_json import plain, print_json
-from colltune.cli.console import echo
+from colltune.cli.console import echo, plain, print_json
 from colltune.cli.options import AsJson, ThreadLevel, offers
 from colltune.machine.command_lines import colltune_command
 from colltune.session.arguments import MachineArguments, machine_options

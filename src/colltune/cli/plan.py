@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
-from colltune.cli.as_json import print_json
-from colltune.cli.console import echo
+from colltune.cli.console import echo, print_json
 from colltune.cli.options import AsJson, MaxSize, MinSize, ThreadLevel, offers
 from colltune.session.arguments import MAX_SIZE, MachineArguments, machine_options
 

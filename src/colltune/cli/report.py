@@ -66,8 +66,8 @@ def report(
 
 
 def _print_record(tuned: Path, profile: Path | None, *, as_json: bool) -> None:
-    from colltune.cli.as_json import print_json
-    from colltune.report.record import report_markdown, report_record
+    from colltune.cli.console import print_json
+    from colltune.report.text import report_markdown, report_record
     from colltune.session.explain import load_findings
 
     found = load_findings(tuned, profile)

@@ -69,11 +69,11 @@ def tune_and_show(
     ``as_json``: what came of it as `colltune report --json` has it, and how it goes on standard error.
     """
     # The heavy imports come after the cheap checks, so that a slip of the fingers costs no wait.
-    from colltune.cli.as_json import print_json
+    from colltune.cli.console import print_json
     from colltune.cli.display import Display
     from colltune.core.stop import StopRequest
     from colltune.report.ending import WIDTH, folded
-    from colltune.report.record import report_record
+    from colltune.report.text import report_record
     from colltune.session.explain import load_findings
     from colltune.session.tuning.tune_here import tune_here
 

@@ -117,8 +117,8 @@ def verify(
     not tuned. --results does the first alone; --quick only asks whether the rules still pay.
     While other programs use the processors nothing is said of speed, and the exit code is 4.
     """
-    from colltune.cli.as_json import print_json
     from colltune.cli.compare import as_record, exit_code_of, show
+    from colltune.cli.console import print_json
     from colltune.cli.terminal import make_console
     from colltune.core.errors import InputError
     from colltune.core.units import parse_duration

@@ -5,10 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean
 
-from colltune.core.grouping import grouped
 from colltune.core.interval import Interval
 from colltune.core.proven import Decision, Verdict, Why
-from colltune.core.sample import Choice, Scenario
+from colltune.core.sample import Choice, Scenario, grouped
 from colltune.core.space import neighbours
 from colltune.core.units import format_size
 

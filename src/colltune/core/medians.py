@@ -4,8 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from statistics import median
 
-from colltune.core.grouping import grouped
-from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status
+from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status, grouped
 
 # Statuses after which a choice is not trusted anywhere.
 _BROKEN = frozenset({Status.WRONG, Status.CRASHED, Status.HUNG})

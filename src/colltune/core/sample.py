@@ -5,12 +5,13 @@ Collectives are named as people do: ``bcast``, ``MPI_Bcast``, ``bcast,allreduce`
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import StrEnum
 from statistics import median
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from colltune.core.disturbance import Load
 from colltune.core.errors import InputError
@@ -355,3 +356,15 @@ def only_alltoallv(texts: Sequence[str]) -> bool:
 def _plain(text: str) -> str:
     """Lower case, without the prefix of MPI's names."""
     return text.strip().lower().removeprefix("pmpi_").removeprefix("mpi_")
+
+
+Item = TypeVar("Item")
+Key = TypeVar("Key")
+
+
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """``items`` by their ``key``; keys in the order in which they first come, and so the items of each."""
+    found: defaultdict[Key, list[Item]] = defaultdict(list)
+    for item in items:
+        found[key(item)].append(item)
+    return dict(found)

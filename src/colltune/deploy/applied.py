@@ -75,7 +75,7 @@ class AppliedTuning:
         """What keeps the files from deciding, or lets them decide where they were not proven; a sentence each."""
         from colltune.bench.backends import obstacles_of
         from colltune.deploy.live_selector import only_live
-        from colltune.machine.preload import PRELOAD
+        from colltune.machine.compile import PRELOAD
         from colltune.mpi.launch_line import job_shape
 
         environment, mpi = self.environment, self.tuning.environment.mpi
@@ -125,7 +125,7 @@ def put_in_force(
         variables = tuning.variables_at(directory)
         return AppliedTuning(directory, tuning, around, variables, variables)
     from colltune.deploy.live_selector import in_force_via
-    from colltune.machine.preload import PRELOAD, preload_variables
+    from colltune.machine.compile import PRELOAD, preload_variables
 
     # A file that is in force already, by a module for example, would decide the calls by default.
     around = {name: value for name, value in around.items() if name not in tuning.variables}

@@ -18,9 +18,8 @@ from colltune.core.rules import Region, RuleSet, Span
 from colltune.core.sample import COLLECTIVES, DEFAULT, Choice, SizeBasis
 from colltune.deploy.applied import AppliedTuning
 from colltune.emit.live_rules import LIVE_FILE, LIVE_VARIABLE, live_choices, live_faults, with_fewer_rules
-from colltune.machine.compile import cache_directory
+from colltune.machine.compile import PRELOAD, cache_directory, preload_variables
 from colltune.machine.files import fitted, parse_json, read_file, read_text, write_atomically
-from colltune.machine.preload import PRELOAD, preload_variables
 from colltune.mpi.application import Application
 from colltune.store.summary_json import read_choice
 from colltune.store.tuning import write_files

@@ -10,8 +10,7 @@ from colltune.core.errors import InputError
 from colltune.core.proven import Decision, Verdict, Why
 from colltune.core.rules import RuleSet
 from colltune.emit.live_rules import LIVE_FILE, LIVE_VARIABLE, LiveEmitter, live_basis
-from colltune.machine.compile import build_library, cache_directory
-from colltune.machine.preload import PRELOAD
+from colltune.machine.compile import PRELOAD, build_library, cache_directory
 from colltune.store.tuning import Tuning
 
 FOLDER = "live"

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colltune.catalog import Catalogue
-from colltune.core.grouping import grouped
 from colltune.core.medians import broken_choices, medians_of
 from colltune.core.rules import RuleSet
-from colltune.core.sample import DEFAULT, Choice, Sample, Scenario
+from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, grouped
 from colltune.core.space import Model, Space
 from colltune.distill.minimal_rules import distill
 from colltune.distill.segments import Floats, Segments

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from colltune.core.decision_table import BySize, DecisionTable
-from colltune.core.grouping import grouped
 from colltune.core.rules import RuleSet, Steps
-from colltune.core.sample import DEFAULT, Choice, Scenario, SizeBasis
+from colltune.core.sample import DEFAULT, Choice, Scenario, SizeBasis, grouped
 
 # In a mask: what was decided before goes, whatever it is. The default is "stays"; another choice "stays if it is this".
 _GOES = Choice("goes")

@@ -14,9 +14,8 @@ from statistics import fmean, mean, median, variance
 from types import MappingProxyType
 from typing import TypeVar
 
-from colltune.core.grouping import grouped
 from colltune.core.interval import SpeedVerdict
-from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status, format_choice
+from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status, format_choice, grouped
 
 # A gain that differs by more than this factor has changed; launches alone make it differ by less.
 TOLERANCE = 1.25

@@ -16,8 +16,16 @@ from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Status
 from colltune.core.space import Point
 from colltune.measure.agent_process import AgentProcess, parse_fields
 from colltune.measure.contract import Answer, Effort, TimeIsUpError
-from colltune.measure.request import AgentEndedError, PointRequest, read_index, read_load, read_sample, read_seconds
-from colltune.measure.resolve import Settings, resolve_settings
+from colltune.measure.request import (
+    AgentEndedError,
+    PointRequest,
+    Settings,
+    read_index,
+    read_load,
+    read_sample,
+    read_seconds,
+    resolve_settings,
+)
 from colltune.measure.watch import Watch, unjudged
 
 __all__ = ["LivePlan", "LiveSource", "Settings", "resolve_settings"]

@@ -1,17 +1,25 @@
-"""What a live source asks of the agent, and how its numbers are read (docs/design/agent.md)."""
+"""What a live source asks of the agent, and how its numbers are read (docs/design/agent.md).
+
+Control variables by name and value become the integers that this library means by them.
+"""
 
 import math
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from colltune.core.disturbance import Load
+from colltune.core.errors import LaunchError
 from colltune.core.sample import Choice, Overlap, Sample, Status
 from colltune.core.space import Point
+from colltune.machine.process import run_launch
 from colltune.measure.contract import Effort
-from colltune.measure.resolve import Settings
 
 # Beyond the host's patience, after which ranks end themselves: nobody else would, if the host has died too.
 _LIMIT_MARGIN_S = 15
+_PATIENCE_S = 60.0
+Settings = tuple[tuple[str, int], ...]
 
 
 @dataclass
@@ -135,3 +143,36 @@ def read_sample(request: PointRequest, fields: Mapping[str, str], launch: int, s
         started_s=started_s,
         detail=fields.get("detail", ""),
     )
+
+
+def resolve_settings(
+    agent: Path, named: Mapping[tuple[str, Choice], Sequence[tuple[str, str]]], environment: Mapping[str, str]
+) -> dict[tuple[str, Choice], Settings | None]:
+    """Control variables with values by name -> with the integers that this library means by them.
+
+    The library itself is asked, by way of the environment that it reads. None: the library does not know one of the
+    names, so the choice cannot be measured. Raises LaunchError where the agent cannot be run at all.
+    """
+    texts = sorted({f"{name}={value}" for pairs in named.values() for name, value in pairs if not _is_integer(value)})
+    known: dict[str, int] = {}
+    try:
+        run = run_launch([str(agent), "--resolve", *texts], environment, _PATIENCE_S)
+        run.check_returncode()
+    except (OSError, subprocess.SubprocessError) as error:
+        raise LaunchError(
+            f"the agent {agent} cannot be run: {error}", "Remove it, so that it is compiled anew"
+        ) from error
+    for line in run.stdout.splitlines():
+        text, _, value = line.rpartition(" ")
+        if _is_integer(value):
+            known[text] = int(value)
+
+    def integers(pairs: Sequence[tuple[str, str]]) -> Settings | None:
+        values = [(n, int(v) if _is_integer(v) else known.get(f"{n}={v}")) for n, v in pairs]
+        return None if any(value is None for _, value in values) else tuple((n, v) for n, v in values if v is not None)
+
+    return {key: integers(pairs) for key, pairs in named.items()}
+
+
+def _is_integer(text: str) -> bool:
+    return text.removeprefix("-").isdecimal()

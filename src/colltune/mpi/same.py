@@ -15,8 +15,8 @@ from typing import NoReturn
 
 from colltune.core.errors import InputError
 from colltune.core.sample import Environment
+from colltune.machine.compile import MPI_LIBRARY
 from colltune.machine.files import LARGEST_BYTES, read_file
-from colltune.machine.preload import MPI_LIBRARY
 from colltune.mpi.detect import Runner, find_library, identify_launcher, mpi_at_hand, run_command
 from colltune.mpi.installation import Installation, Library
 from colltune.mpi.launchers import COMMON_NAMES

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from colltune.machine.preload import PRELOAD, preload_variables
+from colltune.machine.compile import PRELOAD, preload_variables
 from colltune.mpi.program import forwarded
 
 VARIABLE = "COLLTUNE_PROFILE"

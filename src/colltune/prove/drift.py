@@ -11,10 +11,9 @@ from statistics import median
 
 from colltune.bench.contract import Bench
 from colltune.core.errors import InputError
-from colltune.core.grouping import grouped
 from colltune.core.proven import Verdict
 from colltune.core.rules import RuleSet
-from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status
+from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status, grouped
 from colltune.core.space import Point
 from colltune.judge.promises import FEWEST_LAUNCHES, MOST_LAUNCHES, Holding, Promise, add_launch, verdicts
 from colltune.judge.sentinels import Validity, spread

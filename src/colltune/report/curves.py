@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean, quantiles
 
-from colltune.core.grouping import grouped
 from colltune.core.medians import pair_median
 from colltune.core.proven import Decision, Verdict
-from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status
+from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status, grouped
 from colltune.core.units import format_duration, format_size
 from colltune.report.findings import ChoiceTiming, Findings, ScenarioTimes, collective_gains
 

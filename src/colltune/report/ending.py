@@ -1,25 +1,183 @@
-"""What a tuning came to, in a dozen lines of 80 columns: this job's gains, smaller shapes, how sure, what stays out."""
+"""What a tuning came to, in one line and in a dozen of 80 columns: gains, smaller shapes, how sure, what stays out."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 
 from colltune.core.judged_together import JudgedRegion
-from colltune.core.proven import Verdict, Why
-from colltune.core.units import format_count, format_duration
+from colltune.core.proven import Decision, StopReason, Verdict, Why, launches_text
+from colltune.core.sample import DEFAULT
+from colltune.core.units import format_count, format_duration, format_size
+from colltune.judge.wording import at_least
+from colltune.machine.command_lines import run_command, use_command
 from colltune.report.findings import Findings
-from colltune.report.headline import changed_text, confidence_text, nothing_text, saved_share
 from colltune.report.job import (
     ShapeGain,
     cost_text,
     format_calls,
     gains_table,
     job_shape,
+    known_scenarios,
     other_shapes_text,
     shape_gains,
     shape_text,
     shares_of_calls,
     speedups_of_calls,
 )
+
+# Collectives that a headline names; what others gain is in the tables.
+_NAMED = 3
+# Clocks of simulated machines begin at zero: what is below a year is no date.
+_SIMULATED_S = 365 * 86400.0
+
+
+def headline(findings: Findings, most: int = _NAMED) -> str:
+    """In one line what the whole job gains, ``most`` collectives by name, then what smaller shapes do.
+
+    For example ``"8 nodes x 2 ranks per node: allreduce 1.53x (at least 1.31) from 512 KiB; 3 smaller shapes: bcast
+    1.17x (at least 1.10); 8 of 41 shapes and sizes changed"``.
+    """
+    kept = findings.summary.having(Verdict.KEPT)
+    if not kept or not findings.summary.gated:
+        return nothing_text(findings)
+    if not any(_is_said(findings, decision) for decision in kept):
+        names = ", ".join(sorted({decision.scenario.collective for decision in kept}))
+        return f"{names}: proven faster, in calls that no file of this library can tell apart; run --via live does"
+    gains, whole = shape_gains(findings), job_shape(findings)
+    mine = [gain for gain in gains if gain.shape == whole]
+    shown = len(mine) if len(mine) == most + 1 else most  # a name takes no more room than "1 more collective"
+    parts = [f"{one.collective} {at_least(one.gain)}{_extent(one, findings)}" for one in mine[:shown]]
+    parts += [format_count(len(mine) - shown, "more collective")] if len(mine) > shown else []
+    told = [f"{shape_text(whole)}: {', '.join(parts) or 'the library decides as before'}"]
+    told += [text for text in [other_shapes_text(gains, whole, most)] if text]
+    told.append(changed_text(findings))
+    if (saved := saved_share(findings, kept)) > 0.0:
+        told.append(f"expected {saved:.1%} of the application's time")
+    return "; ".join(told)
+
+
+def nothing_text(findings: Findings) -> str:
+    """The headline where nothing is proven."""
+    names = ", ".join(findings.rule_sets)
+    if not findings.summary.gated:
+        return f"{names}: tuned without a proof, so calls may be slower"
+    is_judged = findings.summary.disturbance is None or not findings.summary.disturbance.is_busy
+    why = "nothing was proven faster" if is_judged else "on the busy machine nothing was judged"
+    return f"The library's own choice stands everywhere for {names}: {why}"
+
+
+def changed_text(findings: Findings) -> str:
+    """``"8 of 41 shapes and sizes changed"``."""
+    known = len(known_scenarios(findings))
+    kept = findings.summary.having(Verdict.KEPT)
+    said = sum(_is_said(findings, decision) for decision in kept)
+    more = f" ({len(kept) - said} more by --via live alone)" if said < len(kept) else ""
+    return f"{said} of {format_calls(known)} changed{more}"
+
+
+def _is_said(findings: Findings, decision: Decision) -> bool:
+    """Whether the rules that are handed over decide so: a file cannot say everything that is proven."""
+    name = decision.scenario.collective
+    return name in findings.only_live or findings.rule_sets[name].evaluate(decision.scenario) != DEFAULT
+
+
+def steps_text(findings: Findings, directory: Path, width: int = 80) -> list[str]:
+    """`next_steps` as lines for a terminal of ``width``. A command is whole, so that it can be copied."""
+    lines = []
+    for label, text in next_steps(findings, directory):
+        if label == "use it":
+            lines.append(f"{label:<10} {text}")
+        else:
+            lines += textwrap.wrap(f"{label:<10} {text}", width, subsequent_indent=" " * 11, break_on_hyphens=False)
+    return lines
+
+
+def next_steps(findings: Findings, directory: Path) -> list[tuple[str, str]]:
+    """What to do now: a label, and the sentence, or the command to copy. ``directory``: where the tuning is."""
+    summary = findings.summary
+    steps = []
+    if not findings.environment.has_mpi:
+        steps.append(("the rules", f"are read by no MPI: they are of {findings.environment.mpi} times"))
+    elif findings.only_live:  # no file of this library says them
+        steps.append(("use it", run_command(directory.absolute(), findings.environment.mpiexec, live=True)))
+    elif any(rules.departs for rules in findings.rule_sets.values()):
+        steps.append(("use it", use_command(directory, findings.environment.mpiexec)))
+    if summary.disturbance is not None and summary.disturbance.is_busy:
+        steps.append(("next", "the same command again, when no other program uses these processors"))
+    elif summary.interrupted:
+        steps.append(("go on", "the job was ended first: the same command with --resume goes on and proves the rest"))
+    elif untried := [region for region in findings.regions(Verdict.NOT_TRIED) if region.why is not Why.NOT_WORTH]:
+        count = sum(len(one.decisions) for one in untried)
+        steps.append(
+            ("next", f"tune again with {summary.more_time}: it also tries {format_calls(count)} that looked faster")
+        )
+    if not steps and StopReason.BUDGET_SPENT in summary.reasons.values():
+        # Nothing that looked faster was left out, but not all was looked at.
+        steps.append(("next", f"tune again with {summary.more_time}: this one ended before enough was measured"))
+    elif not steps and summary.gated:
+        steps.append(("next", "nothing to do: the library's own choices are good here"))
+    return steps
+
+
+def saved_share(findings: Findings, decisions: list[Decision]) -> float:
+    """Of the application's time, what ``decisions`` are expected to save; 0 without a profile."""
+    return sum(findings.shares.get(one.scenario, 0.0) * (1.0 - 1.0 / one.speedup.estimate) for one in decisions)
+
+
+def by_gain(findings: Findings, regions: Sequence[JudgedRegion]) -> list[JudgedRegion]:
+    """The most gain first: what saves most of the application's time, where that is known, else the most speed-up."""
+    return sorted(
+        regions, key=lambda one: (saved_share(findings, list(one.decisions)), one.speedup.estimate), reverse=True
+    )
+
+
+def confidence_text(findings: Findings, kept: Sequence[Decision]) -> str:
+    """``"99% confidence by 3 to 16 fresh launches"``; no confidence where times moved too far between launches."""
+    counts = sorted({decision.launches for decision in kept if decision.launches})
+    if not counts:
+        by = ""
+    elif len(counts) == 1:
+        by = f" by {launches_text(counts[0])}"
+    else:
+        by = f" by {counts[0]} to {launches_text(counts[-1])} each"
+    if not findings.is_steady:
+        return f"times that moved too far for a confidence{by}"
+    return ("99%" if any(decision.region is not None for decision in kept) else "99.5%") + " confidence" + by
+
+
+def saved_by(findings: Findings, region: JudgedRegion) -> str:
+    """``"1.2%"`` of the application's time; empty without a profile."""
+    return f"{saved_share(findings, list(region.decisions)):.2%}" if findings.shares else ""
+
+
+def facts(findings: Findings) -> list[str]:
+    """Date, machine, MPI, job shape, how sure it is, what it took: a few words each."""
+    here, summary = findings.environment, findings.summary
+    began_s = findings.started_s if summary.since_s is None else summary.since_s
+    when = datetime.fromtimestamp(began_s, UTC).strftime("%Y-%m-%d") if began_s > _SIMULATED_S else ""
+    sure = ""
+    if any(decision.region is not None for decision in summary.having(Verdict.KEPT)):
+        sure = confidence_text(findings, summary.having(Verdict.KEPT))
+    took = f"{format_duration(summary.total_s)} of tuning" if summary.total_s > 0.0 else ""
+    calm = summary.disturbance.remark if summary.disturbance else ""
+    said = [when, here.machine, f"{here.mpi} {here.mpi_version}", shape_text(job_shape(findings)), sure, calm, took]
+    return [text for text in said if text]
+
+
+def _extent(shape_gain: ShapeGain, findings: Findings) -> str:
+    """Which sizes are changed, of all that are known on its shape: ``" from 512 KiB"``; empty for the whole range."""
+    known = [s.size_bytes for s in known_scenarios(findings) if (s.collective, s.nodes, s.ppn) == shape_gain.place]
+    low, high = shape_gain.span
+    from_first, to_last = low == min(known), high == max(known)
+    if from_first and to_last:
+        return ""
+    if low == high:
+        return f" at {format_size(low)}"
+    if to_last:
+        return f" from {format_size(low)}"
+    return f" up to {format_size(high)}" if from_first else f" at {format_size(low)} to {format_size(high)}"
+
 
 WIDTH, MOST_LINES = 80, 12
 _LABEL = 11

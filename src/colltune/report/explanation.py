@@ -5,12 +5,11 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from colltune.core.grouping import grouped
 from colltune.core.judged_together import JudgedRegion, judged_regions
 from colltune.core.medians import pair_median
 from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import RuleSet
-from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, Status
+from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, Status, grouped
 from colltune.core.switchback import Standing
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_count, format_duration, format_size, format_times

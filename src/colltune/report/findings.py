@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import median, quantiles
 
-from colltune.core.grouping import grouped
 from colltune.core.interval import Interval
 from colltune.core.judged_together import JudgedRegion, judged_regions
 from colltune.core.medians import pair_median
 from colltune.core.proven import Decision, Summary, Verdict, mean_of_kept
 from colltune.core.rules import RuleSet
-from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, Status
+from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, Status, grouped
 from colltune.core.switchback import Standing
 from colltune.judge.spread import median_interval
 

@@ -12,17 +12,15 @@ from pathlib import Path
 
 from colltune.core.errors import on_os_error
 from colltune.core.extras import __version__
-from colltune.core.grouping import grouped
 from colltune.core.judged_together import JudgedRegion
 from colltune.core.proven import Verdict
-from colltune.core.sample import Scenario, Status
+from colltune.core.sample import Scenario, Status, grouped
 from colltune.core.units import format_size, format_times
 from colltune.judge.wording import cells
 from colltune.report.charts import page_template, page_text, panel_charts
 from colltune.report.curves import SHADES, CurvePoint, Panel, curve_points, largest_call, panels, selection_maps
-from colltune.report.ending import told
+from colltune.report.ending import by_gain, facts, headline, next_steps, saved_by, saved_share, told
 from colltune.report.findings import Findings
-from colltune.report.headline import by_gain, facts, headline, next_steps, saved_by, saved_share
 from colltune.report.job import HEAD, ShapeGain, format_calls, job_shape, known_scenarios, shape_gains, shape_text
 from colltune.report.picture import can_draw, drawn_for_page
 from colltune.report.tables import application_row

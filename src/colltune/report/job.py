@@ -4,10 +4,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from colltune.core.grouping import grouped
 from colltune.core.interval import Interval
 from colltune.core.proven import Decision, Verdict, mean_of_kept
-from colltune.core.sample import Scenario
+from colltune.core.sample import Scenario, grouped
 from colltune.core.space import weights_in_job
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_count, format_duration, format_size, format_times

@@ -17,8 +17,8 @@ from colltune.core.errors import InputError, on_os_error
 from colltune.core.extras import extra
 from colltune.report.charts import DEFAULT_LINE, INK, LINE, TUNED_LINE, Spec, chart, summary_chart
 from colltune.report.curves import Panel, panels
+from colltune.report.ending import facts, headline
 from colltune.report.findings import Findings
-from colltune.report.headline import facts, headline
 
 # What a colour of the charts is on the page, and in a picture.
 _ON_PAGE = {

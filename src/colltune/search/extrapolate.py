@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from colltune.core.grouping import grouped
-from colltune.core.sample import PER_BLOCK, Sample, Scenario, Status
+from colltune.core.sample import PER_BLOCK, Sample, Scenario, Status, grouped
 from colltune.measure.contract import Effort
 
 # Bytes that move per rank below which a call says what a round takes, and from which it says what a byte takes.

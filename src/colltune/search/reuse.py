@@ -8,8 +8,7 @@ from pathlib import Path
 from statistics import median
 
 from colltune.bench.contract import Bench
-from colltune.core.grouping import grouped
-from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario
+from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, grouped
 from colltune.core.space import Point, Space
 from colltune.judge.sentinels import Sentinel, Validity, in_doubt, recheck, sentinels, verdicts
 from colltune.measure.contract import Effort, Launch

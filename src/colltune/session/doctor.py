@@ -13,7 +13,7 @@ from colltune.core.space import Point
 from colltune.core.units import format_count
 from colltune.machine.conditions import CONDITIONS, advice
 from colltune.measure.contract import Effort, Source
-from colltune.measure.resolve import resolve_settings
+from colltune.measure.request import resolve_settings
 from colltune.mpi.detect import find_mpi
 from colltune.mpi.installation import Installation
 from colltune.mpi.job import Job

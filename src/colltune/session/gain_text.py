@@ -7,7 +7,7 @@ from colltune.core.interval import Interval
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_count, format_duration, format_size
 from colltune.judge import wording
-from colltune.prove.in_run.whole_runs import withdrawn_text
+from colltune.prove.in_run.application_trial import withdrawn_text
 from colltune.session.application_gain import ApplicationGain, CallTimes, CellGain, total_saved
 
 _WIDTH = 220  # of the page, whose lines are long: a row for each kind of call

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from colltune.core.sample import DEFAULT
 from colltune.core.units import format_count
 from colltune.deploy.applied import AppliedTuning
-from colltune.machine.preload import PRELOAD
+from colltune.machine.compile import PRELOAD
 from colltune.mpi.launch_line import job_shape
 from colltune.prove.loaded import overriding
 

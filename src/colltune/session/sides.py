@@ -14,8 +14,8 @@ from colltune.emit.lint.check import Severity
 from colltune.emit.lint.json_text import read_json
 from colltune.emit.lint.leaf import FileKind
 from colltune.emit.lint.selection_file import kind_of
+from colltune.machine.compile import PRELOAD, preload_variables
 from colltune.machine.file_formats import Format
-from colltune.machine.preload import PRELOAD, preload_variables
 from colltune.mpi.installation import Installation
 from colltune.mpi.libraries import RECORDS, record_of
 from colltune.mpi.reads import unknown_names

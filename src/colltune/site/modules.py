@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-from colltune.core.grouping import grouped
+from colltune.core.sample import grouped
 from colltune.site.entry import Identity
 
 

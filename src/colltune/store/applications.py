@@ -14,8 +14,7 @@ from typing import Annotated
 import msgspec
 
 from colltune.core.errors import ColltuneError, InputError, on_os_error
-from colltune.core.grouping import grouped
-from colltune.core.sample import COLLECTIVES, Choice, Environment, SizeBasis, format_choice
+from colltune.core.sample import COLLECTIVES, Choice, Environment, SizeBasis, format_choice, grouped
 from colltune.core.switchback import BlockPair, BlockTimes, Cell, Experiment
 from colltune.machine.files import fitted, parse_json, read_file, read_text, write_atomically
 from colltune.mpi.application import UNKNOWN, Application

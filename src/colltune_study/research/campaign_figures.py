@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from colltune.core.grouping import grouped
+from colltune.core.sample import grouped
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_budget, format_count
 from colltune.session.recorded_campaign import Delivery

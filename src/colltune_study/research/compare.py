@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from colltune.core.grouping import grouped
+from colltune.core.sample import grouped
 from colltune_study.research.metrics import Metrics
 from colltune_study.research.simulate import GOOD_ENOUGH, Run
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from colltune.bench.recorded_cluster import RecordedBench, Thinking
-from colltune.core.grouping import grouped
+from colltune.core.sample import grouped
 from colltune.core.space import Weight, weights_by_ranks
 from colltune.measure.replay import TimeDrift
 from colltune.session.recorded_campaign import DRIFT_SD, LAUNCH_S, LAUNCH_SD, Delivery, deliver_into

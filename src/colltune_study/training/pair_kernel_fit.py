@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
-from colltune.core.grouping import grouped
+from colltune.core.sample import grouped
 from colltune.learn.belief import MEASURED_SD
 from colltune.learn.scenario_columns import Floats
 from colltune.predict.cost import Pair, kind_of, terms

@@ -13,9 +13,8 @@ from colltune.bench.backends.contract import Steered
 from colltune.catalog import load
 from colltune.catalog.catalogue import OpenMpiCatalogue
 from colltune.catalog.read import read_toml
-from colltune.core.grouping import grouped
 from colltune.core.rules import RuleSet
-from colltune.core.sample import COLLECTIVES, DEFAULT, Choice, Scenario
+from colltune.core.sample import COLLECTIVES, DEFAULT, Choice, Scenario, grouped
 from colltune.emit.openmpi.reader import reads_version_2
 from colltune.emit.openmpi.rules_file import OpenMpiEmitter
 from colltune.machine.files import read_text

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
-from colltune.core.grouping import grouped
-from colltune.core.sample import Scenario
+from colltune.core.sample import Scenario, grouped
 from colltune.prove.audit.claims import places_of
 
 Floats = NDArray[np.float64]

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from colltune.core.grouping import grouped
-from colltune.core.sample import Choice, Scenario
+from colltune.core.sample import Choice, Scenario, grouped
 from colltune.prove.audit.claims import Claim
 from colltune.prove.audit.effects import ChoiceEffect, Seen
 

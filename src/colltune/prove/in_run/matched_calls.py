@@ -11,9 +11,8 @@ from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
 from colltune.emit.live_rules import LIVE_FILE, LIVE_VARIABLE, LiveEmitter
-from colltune.machine.compile import build_library, cache_directory
+from colltune.machine.compile import build_library, cache_directory, preload_variables
 from colltune.machine.files import read_text
-from colltune.machine.preload import preload_variables
 from colltune.mpi.detect import mpi_at_hand
 from colltune.store.tuning import Tuning
 

@@ -17,9 +17,8 @@ from pathlib import Path
 from colltune.catalog import load
 from colltune.core.errors import ColltuneError, InputError
 from colltune.core.garbage import without_collections
-from colltune.core.grouping import grouped
 from colltune.core.proven import Verdict
-from colltune.core.sample import Scenario
+from colltune.core.sample import Scenario, grouped
 from colltune.core.space import message_sizes, shapes
 from colltune.core.units import format_count
 from colltune.machine.files import read_file

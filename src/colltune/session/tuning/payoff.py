@@ -13,7 +13,7 @@ from colltune.learn.stakes import Stakes
 from colltune.mpi.installation import Installation, Library
 from colltune.mpi.job import Job, Scheduler
 from colltune.profile.application_profile import Profile, stakes
-from colltune.prove.in_run.whole_runs import Checked, runs_text
+from colltune.prove.in_run.application_trial import Checked, runs_text
 from colltune.session.tuning.options import TuneOptions, TuneResult
 from colltune.store.tuning import Tuning
 

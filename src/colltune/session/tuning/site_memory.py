@@ -10,10 +10,9 @@ from pathlib import Path
 from colltune.bench.contract import Bench
 from colltune.core.errors import InputError
 from colltune.core.garbage import without_collections
-from colltune.core.grouping import grouped
 from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import RuleSet
-from colltune.core.sample import DEFAULT, Choice, Sample, Scenario
+from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, grouped
 from colltune.core.space import Space, Weight
 from colltune.core.units import format_count
 from colltune.distill.decide import Decided

@@ -1,29 +1,133 @@
 """Tunes where the options say: opens this job's MPI, and holds the directory meanwhile.
 
-What `colltune tune` and the Python API do.
+What `colltune tune` and the Python API do; at the end of --check the application itself, with the rules and without.
 """
 
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from colltune.alltoallv.matrices import alltoallv_share
 from colltune.bench.contract import Bench
-from colltune.bench.workbench import MachineOptions, open_workbench
-from colltune.core.stop import StopRequest
+from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
+from colltune.core.errors import LaunchError
+from colltune.core.stop import INTERRUPTIONS, StopRequest
+from colltune.mpi.application import application_of
 from colltune.mpi.detect import ask_flux
 from colltune.mpi.job import find_job
-from colltune.profile.advice import by_name_text, tunable_by_name
-from colltune.profile.application_profile import side_by_side
+from colltune.profile.advice import by_name_text, faulting, tunable_by_name
+from colltune.profile.application_profile import Profile, side_by_side
 from colltune.profile.extrapolate import extrapolate
-from colltune.prove.in_run.application_trial import require_command
+from colltune.prove.in_run.application_trial import LOG, Trial, require_command, runs_text, without
+from colltune.prove.proof import workplace
+from colltune.prove.replay.on_workbench import departing
 from colltune.session.own_settings import settings_line
-from colltune.session.tuning.check_application import check_with_application
 from colltune.session.tuning.options import Listener, TuneOptions, TuneResult, require_writable
-from colltune.session.tuning.payoff import Payoff, for_application, machine_like, payoff_of, require_profiled_mpi
+from colltune.session.tuning.payoff import (
+    Payoff,
+    after_check,
+    for_application,
+    machine_like,
+    payoff_of,
+    require_profiled_mpi,
+)
 from colltune.session.tuning.tune import tune
+from colltune.store.applications import RunRecord, begin_run
 from colltune.store.lock import locked
+from colltune.store.tuning import Tuning, save_tuning
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class _Tries:
+    """Runs of the application, beside the tuning in ``out``."""
+
+    bench: Workbench
+    application: Profile
+    options: TuneOptions
+    out: Path
+    listener: Listener
+    stop: StopRequest
+
+    def ask(
+        self, tuning: Tuning, stage: str, question: Callable[[Trial], _T], failed: str, stopped: str
+    ) -> tuple[_T, float] | None:
+        """The answer to ``question``, and the seconds it took; None, and a note, where the application fails or is
+        stopped."""
+        self.listener.stage(stage)
+        started_s, say = time.monotonic(), self.listener.note
+        with workplace(self.out) as place:
+            log, command = self.out / LOG, self.application.command
+            trial = Trial(self.bench, tuning, command, place, log, self.options.budget_s, self.options.seed, say)
+            try:
+                with self.stop.cuts():
+                    return question(trial), time.monotonic() - started_s
+            except LaunchError as error:
+                say(f"{failed} {error}")
+            except INTERRUPTIONS:
+                say(stopped)
+        return None
+
+
+def check_with_application(
+    bench: Workbench,
+    result: TuneResult,
+    application: Profile,
+    options: TuneOptions,
+    out: Path,
+    listener: Listener,
+    stop: StopRequest,
+) -> TuneResult:
+    """``result`` without the rules with which the application is slower; ``out`` holds the remaining ones.
+
+    A file cannot tell programs apart, so no program gets these rules by one. The live selector keeps them, unless the
+    application failed with them, for other programs: the history says of which program they are withdrawn.
+    Where calls of the application meet page faults, it also runs with a heap that keeps memory.
+    """
+
+    tries = _Tries(bench, application, options, out, listener, stop)
+    if departing(result.tuning.rule_sets):  # else the application would run as it does without a tuning
+        compared = tries.ask(
+            result.tuning,
+            "running the application with the rules and without",
+            Trial.check,
+            "the application was not compared: without the rules it",
+            "stopped before the application was compared; the rules stand as proven",
+        )
+        if compared is not None:
+            checked, took_s = compared
+            ran = application_of(application.command, bench.process_environment)
+            lost = {name: runs_text(runs) for name, runs in checked.withdrawn.items()}
+            failed = [name for name, runs in checked.withdrawn.items() if runs.failure]
+            withdrawn = {**dict.fromkeys(checked.rounds[0].rules, ""), **lost}
+            left = without(bench, result.tuning, lost, failed)
+            result = after_check(result, checked, left, took_s)
+            save_tuning(out, result.tuning)
+            made = result.tuning.environment
+            begin_run(out, RunRecord(made, (), {}, 0, ran, 0, withdrawn), time.time())
+            listener.note(checked.text(str(ran)))
+    if not faulting(application) or stop.made:
+        return result
+    heaps = tries.ask(
+        result.tuning,
+        "running the application with a heap that keeps memory and without",
+        Trial.check_heap,
+        "the state of the heap was not compared: the application",
+        "stopped before the state of the heap was compared",
+    )
+    if heaps is not None:
+        heap, took_s = heaps
+        listener.note(heap.finding)
+        before = result.tuning.summary
+        summary = replace(before, heap=heap, total_s=before.total_s + took_s)
+        result = replace(result, tuning=replace(result.tuning, summary=summary))
+        save_tuning(out, result.tuning)
+    return result
+
 
 _WORTH_A_NOTE = 0.01  # of the time of a run
 

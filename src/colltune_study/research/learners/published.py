@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from colltune.core.grouping import grouped
-from colltune.core.sample import Sample, Scenario
+from colltune.core.sample import Sample, Scenario, grouped
 from colltune.core.space import Model, Point, Prediction, Space
 from colltune.learn.scenario_columns import Floats, scenario_columns
 from colltune.learn.told import History, Pair
