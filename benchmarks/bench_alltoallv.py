@@ -21,15 +21,7 @@ from statistics import geometric_mean, median
 import numpy as np
 
 from alltoallv_figures import draw
-from alltoallv_model import (
-    COMPARED,
-    CostModel,
-    Query,
-    held_out_error,
-    importances,
-    plain_features,
-    reduced_errors,
-)
+from alltoallv_model import COMPARED, CostModel, Query, held_out_error, importances, plain_features, reduced_errors
 from alltoallv_parts import captured_shapes, explored_shapes
 from alltoallv_simulators import NETWORKS, Pattern, Timing, compile_cluster, simulate_own
 from colltune.alltoallv.lookup_table import LIBRARY, Setting, Shape

@@ -25,14 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
-from colltune_study.research.compare import (
-    Estimate,
-    by_strategy,
-    estimate,
-    reach_by_grid,
-    write_steps,
-    write_table,
-)
+from colltune_study.research.compare import Estimate, by_strategy, estimate, reach_by_grid, write_steps, write_table
 from colltune_study.research.evaluation import Plan, evaluate, load
 from colltune_study.research.metrics import Metrics
 from colltune_study.research.simulate import GOOD_ENOUGH, Run

@@ -42,10 +42,9 @@ def legal_calls(mpicc: Path, ranks: int, max_bytes: int = 2000) -> list[str]:
 def flat(collective: str, algorithm: str, **variables: int) -> list[tuple[str, str]]:
     """The control variables that make MPICH run a flat algorithm, whether it applies or not."""
     prefix = f"MPIR_CVAR_{collective.upper()}_"
-    device = {
-        "allgather": ("COMPOSITION", "2"),
-        "alltoall": ("COMPOSITION", "2"),
-    }.get(collective, ("DEVICE_COLLECTIVE", "0"))
+    device = {"allgather": ("COMPOSITION", "2"), "alltoall": ("COMPOSITION", "2")}.get(
+        collective, ("DEVICE_COLLECTIVE", "0")
+    )
     reach = [] if collective == "reduce_scatter" else [(prefix + device[0], device[1])]
     more = [(f"MPIR_CVAR_{name}", str(value)) for name, value in variables.items()]
     return [*reach, (prefix + "INTRA_ALGORITHM", algorithm), *more]

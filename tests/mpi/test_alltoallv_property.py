@@ -24,11 +24,7 @@ CHECKED = dict.fromkeys(range(1, 9), 300)  # under sanitizers
 
 _ENVIRONMENT = {
     Library.MPICH: QUIET,
-    Library.OPENMPI: {
-        **OPENMPI,
-        "OMPI_MCA_mpi_yield_when_idle": "1",
-        "OMPI_MCA_pml": "ob1",
-    },
+    Library.OPENMPI: {**OPENMPI, "OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_MCA_pml": "ob1"},
 }
 # What the MPI and its launcher keep until the end is not ours.
 _LEAKS = """

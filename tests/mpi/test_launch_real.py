@@ -16,10 +16,7 @@ def who(mpi: Installation) -> str:
     return program(mpi.mpicc, "who_and_where.c")
 
 
-JOBS = [
-    Job(Scheduler.NONE, (Node("localhost", 2),)),
-    Job(Scheduler.HOST_FILE, (Node("localhost", 2),)),
-]
+JOBS = [Job(Scheduler.NONE, (Node("localhost", 2),)), Job(Scheduler.HOST_FILE, (Node("localhost", 2),))]
 
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.scheduler)

@@ -134,10 +134,7 @@ def test_every_call_of_a_c_program_is_counted(kit: Kit, tmp_path: Path) -> None:
         ("neighbor_alltoallv", "nonblocking", 4): (1, 4 * 16),
     }
     if persistent:
-        expected |= {
-            ("allreduce", "persistent", 4): (5, 5 * 4 * 24),
-            ("bcast", "persistent", 4): (2, 2 * 4 * 28),
-        }
+        expected |= {("allreduce", "persistent", 4): (5, 5 * 4 * 24), ("bcast", "persistent", 4): (2, 2 * 4 * 28)}
     assert rows(profile) == expected
     assert {one.size: count for one, count in profile.communicators} == {4: 2.0, 2: 6.0}
     assert all((one.nodes, one.ppn) == (1, one.size) for one, _ in profile.communicators)

@@ -227,9 +227,7 @@ def test_every_entry_is_legal_where_it_is_compared(library: str) -> None:
     """But for bare compositions: which algorithms these run is the library's own choice."""
     catalogue = load(library, "5.0")
     legal = {
-        (name, nodes, ppn, factor): set(
-            catalogue.legal(Scenario(name, nodes, ppn, _size(name, nodes * ppn, factor))),
-        )
+        (name, nodes, ppn, factor): set(catalogue.legal(Scenario(name, nodes, ppn, _size(name, nodes * ppn, factor))))
         for name in COLLECTIVES
         for nodes, ppn, factor in (*((ranks, 1, factor) for ranks, factor in (*PLAIN, *SLOW)), *SHAPES)
     }

@@ -15,14 +15,7 @@ from colltune.core.space import Space, counts
 from colltune.store.journal import read_journal
 from colltune_study.recorded.dataset import load_grids, parse_algorithm
 from colltune_study.simulated.drawn import SimulatedSource
-from colltune_study.tables.collect import (
-    CollectOptions,
-    Subject,
-    collect,
-    journal_of,
-    scenarios_of,
-    sizes_of,
-)
+from colltune_study.tables.collect import CollectOptions, Subject, collect, journal_of, scenarios_of, sizes_of
 from colltune_study.tables.table import rows_of, save_rows
 
 # What readers of the tables expect.

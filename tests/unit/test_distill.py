@@ -150,8 +150,7 @@ def two_sizes(at_a: Choice, at_b: Choice, at_c: Choice) -> RuleSet:
 
 
 @pytest.mark.parametrize(
-    ("at_a", "at_b", "at_c", "inside"),
-    [(A, B, B, B), (A, A, B, A), (DEFAULT, A, B, A), (A, DEFAULT, B, DEFAULT)],
+    ("at_a", "at_b", "at_c", "inside"), [(A, B, B, B), (A, A, B, A), (DEFAULT, A, B, A), (A, DEFAULT, B, DEFAULT)]
 )
 def test_table_one_of_the_paper(at_a, at_b, at_c, inside):
     rules = two_sizes(at_a, at_b, at_c)

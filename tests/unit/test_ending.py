@@ -118,10 +118,7 @@ def test_however_much_there_is_to_say_it_fits_and_no_number_is_cut(width: int) -
         samples=123456, share=share, total_s=98765.0, decisions=tuple(decisions), reproducible=("reduce",)
     )
     found = Findings(HERE, dict.fromkeys(_NAMES, RULES), summary, SAMPLES)
-    wide, lines = (
-        ending(found, 400),
-        ending(found, width),
-    )
+    wide, lines = (ending(found, 400), ending(found, width))
     if width == WIDTH:
         assert len(lines) <= MOST_LINES
     assert max(map(len, lines)) <= width

@@ -14,13 +14,7 @@ from colltune.core.space import Point, Prediction
 from colltune.measure.replay import MeasuringCost
 from colltune.store.grid import Grid
 from colltune_study.recorded.dataset import _grids_of, load_grids, parse_algorithm, read_table
-from colltune_study.research.compare import (
-    Estimate,
-    estimate,
-    reach_by_grid,
-    write_steps,
-    write_table,
-)
+from colltune_study.research.compare import Estimate, estimate, reach_by_grid, write_steps, write_table
 from colltune_study.research.learners.published import PublishedSettings, RandomLearner
 from colltune_study.research.learners.scaling import Scaling
 from colltune_study.research.metrics import Metrics, score, select, slowdowns

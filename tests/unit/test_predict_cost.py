@@ -9,14 +9,7 @@ from scipy.stats import t as student
 from colltune.core.proven import Guess
 from colltune.core.sample import DEFAULT, Choice, Scenario
 from colltune.predict.bursts import in_flight, posts_at_once
-from colltune.predict.cost import (
-    RELATIVE_COLUMNS,
-    TERMS,
-    kind_of,
-    relative_columns,
-    relative_seconds,
-    terms,
-)
+from colltune.predict.cost import RELATIVE_COLUMNS, TERMS, kind_of, relative_columns, relative_seconds, terms
 from colltune.predict.deviation import LOSS, deviations, probability_of_loss
 from colltune.predict.guesses import MOST_PROBABLE, gain_texts, vetoed
 from colltune.predict.model import TimesModel

@@ -298,10 +298,7 @@ def test_without_time_nothing_is_proven_and_nothing_is_launched_for_it(tmp_path:
 
 
 def samples_of(scenario: Scenario, ratio: float) -> list[Sample]:
-    return [
-        Sample(scenario, DEFAULT, Status.OK, (ratio * 1e-5,) * 16),
-        Sample(scenario, FAST, Status.OK, (1e-5,) * 16),
-    ]
+    return [Sample(scenario, DEFAULT, Status.OK, (ratio * 1e-5,) * 16), Sample(scenario, FAST, Status.OK, (1e-5,) * 16)]
 
 
 @pytest.mark.parametrize(("ratio", "verdict"), [(10.0, Verdict.PROVISIONAL), (1.05, Verdict.REFUSED)])

@@ -118,9 +118,7 @@ def test_nothing_that_a_tuning_names_is_run(words: list[str], tmp_path: Path) ->
     import hashlib
 
     here = replace(
-        HERE,
-        facts={**names, "libmpi": str(library)},
-        mpi_build=hashlib.sha256(library.read_bytes()).hexdigest(),
+        HERE, facts={**names, "libmpi": str(library)}, mpi_build=hashlib.sha256(library.read_bytes()).hexdigest()
     )
     save_tuning(tmp_path / "tuned", replace(TUNING, environment=here, live=RULES))
     said = {"TUNED": str(tmp_path / "tuned"), "OUT": str(tmp_path / "out")}

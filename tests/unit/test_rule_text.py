@@ -5,14 +5,7 @@ from pathlib import Path
 import pytest
 
 from alltoallv_lookup import find
-from colltune.alltoallv.lookup_table import (
-    BOUND_TO,
-    AlltoallvRule,
-    Setting,
-    TableEntry,
-    load_table,
-    save_table,
-)
+from colltune.alltoallv.lookup_table import BOUND_TO, AlltoallvRule, Setting, TableEntry, load_table, save_table
 from colltune.core.errors import InputError
 from colltune.core.sample import Choice, Environment
 from colltune.emit.live_rules import HEAD, parse_lines, parse_live

@@ -172,13 +172,7 @@ def test_a_nonblocking_one_that_nothing_steers_is_refused_with_the_reason() -> N
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        ["tune", "bcats"],
-        ["tune", "bcast,bcats"],
-        ["study", "collect", "bcats"],
-        ["predict", "bcats"],
-    ],
+    "arguments", [["tune", "bcats"], ["tune", "bcast,bcats"], ["study", "collect", "bcats"], ["predict", "bcats"]]
 )
 def test_a_slip_is_said_before_mpi_starts(arguments: list[str], tmp_path: Path) -> None:
     done = colltune(*arguments, "--mpiexec", "/nowhere/mpiexec", "--out", str(tmp_path / "out.csv"))

@@ -9,13 +9,7 @@ from colltune.cli.compare import show
 from colltune.core.interval import Interval, SpeedVerdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Choice, Scenario, SizeBasis
-from colltune.judge.verdict import (
-    compare,
-    compare_all,
-    fewest_launches,
-    launches_to_decide,
-    mean_speedup,
-)
+from colltune.judge.verdict import compare, compare_all, fewest_launches, launches_to_decide, mean_speedup
 from colltune.prove.compare.two_sides import held_out
 from colltune.session.compare import Verification
 

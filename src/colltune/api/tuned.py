@@ -201,14 +201,7 @@ class Tuned:
         """
         from colltune.session.compare import verify
 
-        return verify(
-            self.directory,
-            machine_options(machine),
-            launches=launches,
-            seed=seed,
-            via=via,
-            note=note,
-        )
+        return verify(self.directory, machine_options(machine), launches=launches, seed=seed, via=via, note=note)
 
     def check(
         self, *, short: bool = False, via: str = "file", **machine: Unpack[MachineArguments]

@@ -106,13 +106,7 @@ class _Gains:
     """What each choice is expected to gain at each scenario of one collective."""
 
     def __init__(
-        self,
-        model: Model,
-        space: Space,
-        samples: Sequence[Sample],
-        baseline: Baseline,
-        floor: float,
-        shared: Shared,
+        self, model: Model, space: Space, samples: Sequence[Sample], baseline: Baseline, floor: float, shared: Shared
     ) -> None:
         self._measured = medians_of(samples)
         # Where calls meet page faults, also with a heap that keeps what is freed: a rule may lose in neither state.

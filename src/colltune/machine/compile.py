@@ -239,12 +239,7 @@ def _digest(mpicc: str | Path, identity: str, *parts: _Source) -> str:
     return digest.hexdigest()[:20]
 
 
-def _build(
-    mpicc: str | Path,
-    names: Sequence[str],
-    cache: Path | None,
-    shared: bool,
-) -> Path:
+def _build(mpicc: str | Path, names: Sequence[str], cache: Path | None, shared: bool) -> Path:
     source = _Source.of(mpicc, names, *(("-shared", "-fPIC") if shared else ()))
     return _made(mpicc, source, names[0], cache, ".so" if shared else "")
 

@@ -277,10 +277,7 @@ def _certainty(findings: Findings, kept: Sequence[JudgedRegion]) -> str:
     decisions = [decision for region in kept for decision in region.decisions]
     remark = findings.summary.disturbance.remark if findings.summary.disturbance else ""
     least = min(region.speedup.low for region in kept)
-    said = [
-        f"with {confidence_text(findings, decisions)}",
-        f"the least bound is {least:.2f}x",
-    ]
+    said = [f"with {confidence_text(findings, decisions)}", f"the least bound is {least:.2f}x"]
     said += ["ratios count as 4 at most"] if any(decision.cut for decision in decisions) else []
     return "; ".join([*said, *([remark] if remark else [])])
 

@@ -21,12 +21,7 @@ from colltune.report.ending import facts, headline
 from colltune.report.findings import Findings
 
 # What a colour of the charts is on the page, and in a picture.
-_ON_PAGE = {
-    INK: "var(--ink)",
-    LINE: "var(--line)",
-    DEFAULT_LINE: "var(--soft)",
-    TUNED_LINE: "var(--tuned)",
-}
+_ON_PAGE = {INK: "var(--ink)", LINE: "var(--line)", DEFAULT_LINE: "var(--soft)", TUNED_LINE: "var(--tuned)"}
 _IN_PICTURE = {INK: "#1b1f24", LINE: "#c9d0d8", DEFAULT_LINE: "#5c6670", TUNED_LINE: "#0b6e99"}
 # What the drawing of a chart holds that no page needs.
 _EXCESS = re.compile(

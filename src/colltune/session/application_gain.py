@@ -14,14 +14,7 @@ from colltune.core.interval import Interval
 from colltune.core.sample import Choice
 from colltune.core.switchback import BlockTimes, Cell, Experiment
 from colltune.judge.evidence import FEWEST_LAUNCHES, interval_of, pooled_scale
-from colltune.prove.in_run.in_application import (
-    Time,
-    alike,
-    in_blocks,
-    in_calls,
-    log_ratios,
-    spread_between,
-)
+from colltune.prove.in_run.in_application import Time, alike, in_blocks, in_calls, log_ratios, spread_between
 from colltune.store.applications import ApplicationRun
 
 # The chance that any interval of a run misses on one side; both sides together are 5%.

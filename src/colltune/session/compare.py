@@ -17,13 +17,7 @@ from colltune.core.sample import COLLECTIVES, DEFAULT, Scenario, parse_collectiv
 from colltune.core.space import message_sizes
 from colltune.core.units import format_count
 from colltune.deploy.live_selector import require_way
-from colltune.judge.verdict import (
-    PRACTICAL,
-    Comparison,
-    compare_all,
-    fewest_launches,
-    launches_to_decide,
-)
+from colltune.judge.verdict import PRACTICAL, Comparison, compare_all, fewest_launches, launches_to_decide
 from colltune.machine.benchmark_output import parse_output
 from colltune.machine.file_formats import SELECTION, Format, require_format
 from colltune.machine.files import read_file

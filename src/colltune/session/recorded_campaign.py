@@ -128,10 +128,4 @@ def _scores(grids: Sequence[Grid], rules: Mapping[str, RuleSet], weight: Weight)
             legal = choice != DEFAULT and choice in grid.space.choices(scenario)
             tuned_s = grid.time(scenario, choice) if legal else default_s
             best_s = min(default_s, float(grid.best_s[row]))
-            yield _Score(
-                scenario,
-                weight(scenario),
-                math.log(default_s / tuned_s),
-                math.log(default_s / best_s),
-                legal,
-            )
+            yield _Score(scenario, weight(scenario), math.log(default_s / tuned_s), math.log(default_s / best_s), legal)

@@ -255,10 +255,7 @@ def _write_decisions(tuning: Tuning | Provisional) -> dict[str, object]:
 
 def _write_rules(rule_sets: Mapping[str, RuleSet]) -> dict[str, object]:
     return {
-        name: {
-            "basis": rules.basis.value,
-            _COLUMNS: [[*r.bounds, format_choice(r.choice)] for r in rules.rules],
-        }
+        name: {"basis": rules.basis.value, _COLUMNS: [[*r.bounds, format_choice(r.choice)] for r in rules.rules]}
         for name, rules in rule_sets.items()
     }
 

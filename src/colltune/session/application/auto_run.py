@@ -46,13 +46,7 @@ from colltune.profile.application_profile import Profile
 from colltune.prove.in_run.in_application import NextRun, expected, next_run, standings
 from colltune.prove.replay.on_workbench import UncheckedError, departing, make_safe
 from colltune.session.application.measure_run import Exploration
-from colltune.session.application.run_application import (
-    Listener,
-    ReadyRun,
-    RunOptions,
-    RunOutcome,
-    ready_run,
-)
+from colltune.session.application.run_application import Listener, ReadyRun, RunOptions, RunOutcome, ready_run
 from colltune.session.gain_text import call_text, run_text
 from colltune.session.tuning.payoff import machine_like
 from colltune.store.applications import RUN, ApplicationRun, application_runs

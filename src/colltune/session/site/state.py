@@ -22,16 +22,7 @@ from colltune.core.sample import Scenario, grouped
 from colltune.core.space import message_sizes, shapes
 from colltune.core.units import format_count
 from colltune.machine.files import read_file
-from colltune.site.entry import (
-    BadEntryError,
-    Entry,
-    Identity,
-    LaterEntryError,
-    Provenance,
-    name_of,
-    pack,
-    unpack,
-)
+from colltune.site.entry import BadEntryError, Entry, Identity, LaterEntryError, Provenance, name_of, pack, unpack
 from colltune.site.index import Listed, job_of, open_index
 from colltune.site.knowledge import STALE_S, confirmed_s, files_of, newest_tuning, tuning_of
 from colltune.site.release import active, releases
