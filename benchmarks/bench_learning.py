@@ -7,10 +7,12 @@ is given. Seed by seed over all tables, so that after every seed it leaves what 
 object of named figures), learning_reach.csv, learning_stop.csv and learning_steps.csv; prints the figures at the end.
 Ours takes first looks of few repetitions, the published methods 20 at every pair. ``cost_ratio_OTHER`` compares them
 so, ``cost_ratio_OTHER_equal`` with 20 for both, and ``cost_ratio_OTHER_equal_few`` with 3 for the others (where
---strategies names OTHER@3). random-log samples as random does; its forests learn the logarithm of the time.
+--strategies names OTHER@3). random-log samples as random does; its forests learn the logarithm of the time. acclaim is
+as its paper says (``cost_ratio_acclaim_paper_equal``), acclaim-code as its public program does; for these and FACT
+``_low`` and ``_high`` are the 95% interval of the median over the tables. ``acclaim_over_fact``: the paper has 0.43.
 No table is left out, however many choices it has.
-A tuning depends on its table, strategy and seed alone, so those of a strategy that did not change can be taken from an
-earlier learning_steps.csv (--reuse).
+A tuning depends on its table, strategy and seed alone, so what an earlier learning_steps.csv has (--reuse) is taken
+from there and not simulated again: leave out of it what changed since.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from colltune_study.research.compare import Estimate, by_strategy, estimate, rea
 from colltune_study.research.evaluation import Plan, evaluate, load
 from colltune_study.research.metrics import Metrics
 from colltune_study.research.simulate import GOOD_ENOUGH, Run
-from colltune_study.research.strategies import NAMES, OURS, RANDOM_LOG, contestants
+from colltune_study.research.strategies import ACCLAIM_CODE, NAMES, OURS, RANDOM_LOG, contestants
 from colltune_study.research.tunings_summary import Axis, curve, write_stops
 from steps_table import read_steps
 
@@ -42,17 +44,22 @@ BUDGETS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 # Ours with as many repetitions at every pair as the published methods take, and these with as few as ours begins with.
 OURS_EQUAL = f"{OURS}@20"
 FEW = "@3"
-OTHERS = (*(name for name in NAMES if name != OURS), RANDOM_LOG)
+OTHERS = (*(name for name in NAMES if name != OURS), ACCLAIM_CODE, RANDOM_LOG)
+_PARTS = {"": "median", "_low": "low", "_high": "high"}
 
 
-def cost_ratio(reach: Mapping[tuple[str, str], Estimate], ours: str, other: str) -> float:
-    """The median over grids of our cost over the other's. Raises ValueError where no grid has both."""
+def cost_ratio(reach: Mapping[tuple[str, str], Estimate], ours: str, other: str) -> Estimate:
+    """The median over grids of our cost over the other's, with its interval. Raises ValueError without such a grid."""
     ratios = [
         reach[grid, ours].median / reach[grid, other].median
         for grid, strategy in reach
         if strategy == ours and (grid, other) in reach
     ]
-    return estimate(ratios).median
+    return estimate(ratios)
+
+
+def with_interval(name: str, value: Estimate) -> Figures:
+    return {f"{name}{end}": round(getattr(value, part), 4) for end, part in _PARTS.items()}
 
 
 def stop_share(runs: Iterable[Run], ours: str) -> float:
@@ -90,15 +97,21 @@ def figures(runs: Sequence[Run]) -> Figures:
     others = [name for name in OTHERS if name in there]
     found: Figures = {}
     if OURS in there:
-        found |= {f"cost_ratio_{key(other)}": round(cost_ratio(reach, OURS, other), 4) for other in others}
+        found |= {f"cost_ratio_{key(other)}": round(cost_ratio(reach, OURS, other).median, 4) for other in others}
         found["stop_share"] = round(stop_share(runs, OURS), 4)
         found["nonp2_ratio"] = round(nonp2_ratio(runs, OURS), 4)
         found |= {f"behind_{key(other)}": round(behind(runs, OURS, other), 4) for other in others}
         for other in (name for name in OTHERS if name + FEW in there):
-            found[f"cost_ratio_{key(other)}_equal_few"] = round(cost_ratio(reach, OURS, other + FEW), 4)
+            found[f"cost_ratio_{key(other)}_equal_few"] = round(cost_ratio(reach, OURS, other + FEW).median, 4)
     if OURS_EQUAL in there:
-        found |= {f"cost_ratio_{key(other)}_equal": round(cost_ratio(reach, OURS_EQUAL, other), 4) for other in others}
+        for other in others:
+            equal = with_interval(f"cost_ratio_{key(other)}_equal", cost_ratio(reach, OURS_EQUAL, other))
+            found |= equal
+            if other == "acclaim":
+                found |= {name.replace("acclaim", "acclaim_paper"): value for name, value in equal.items()}
         found["stop_share_equal"] = round(stop_share(runs, OURS_EQUAL), 4)
+    for other in (name for name in ("acclaim", ACCLAIM_CODE) if name in there and "fact" in there):
+        found |= with_interval(f"{key(other)}_over_fact", cost_ratio(reach, other, "fact"))
     found["tables"] = len({grid for grid, _ in reach})
     found["seeds"] = min(estimate.seeds for estimate in reach.values())
     return found
@@ -141,7 +154,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=25.0, help="end after this time with what there is; 0: never")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes")
     parser.add_argument("--strategies", default=",".join((OURS, *OTHERS, OURS_EQUAL)))
-    parser.add_argument("--reuse", type=Path, default=None, help="learning_steps.csv with runs of other strategies")
+    parser.add_argument("--reuse", type=Path, default=None, help="learning_steps.csv with tunings to take over")
     parser.add_argument("--out", type=Path, default=Path("bench"))
     options = parser.parse_args()
     tables = options.tables or [p for p in sorted(DATA.glob("*")) if is_timed(p)]
@@ -154,13 +167,11 @@ def main() -> None:
         else replace(one, pace=replace(one.pace, to_stop=False), kind=one.kind or one.name)
         for one in contestants(options.strategies.split(","))
     ]
-    plan = Plan(entrants, options.seeds, limit_s, options.jobs)
-    grid_names, names = {grid.name for grid in grids}, {one.name for one in entrants}
-    earlier = [
-        run
-        for run in (read_steps(options.reuse) if options.reuse else [])
-        if run.strategy not in names and run.grid in grid_names and run.seed < options.seeds
-    ]
+    grid_names = {grid.name for grid in grids}
+    recorded = read_steps(options.reuse) if options.reuse and options.reuse.exists() else []
+    earlier = [run for run in recorded if run.grid in grid_names and run.seed < options.seeds]
+    done = {(run.grid, run.strategy, run.seed) for run in earlier}
+    plan = Plan(entrants, options.seeds, limit_s, options.jobs, done=done)
 
     def keep(runs: Sequence[Run]) -> None:
         print(write(options.out, [*earlier, *runs]), file=sys.stderr, flush=True)

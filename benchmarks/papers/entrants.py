@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from colltune.core.sample import REDUCTIONS, Sample, Scenario
+from colltune.core.sample import Sample, Scenario
 from colltune.core.space import Model, Point, Space
 from colltune.learn.contract import Learner
 from colltune_study.research.contract import Strategy
 from colltune_study.research.evaluation import Entrant
+from colltune_study.research.learners.acclaim import size_between
 from colltune_study.research.learners.scaling import Scaling
 from colltune_study.research.simulate import Pace
 from colltune_study.research.strategies import Contestant, contestants
@@ -73,11 +74,9 @@ class _Moving:
     def _near(self, scenario: Scenario) -> Scenario | None:
         """A size that is no power of two, nearer to the scenario's than to its neighbours; else the nearest."""
         shape = (scenario.nodes, scenario.ppn)
+        if (near := size_between(scenario, self._others, self._random)) is not None:
+            return near
         own = sorted(other for other in self._others if (other.nodes, other.ppn) == shape)
-        low, high = _middle_sizes(scenario.size_bytes, scenario.collective)
-        inside = [other for other in own if low < other.size_bytes < high]
-        if inside:
-            return inside[int(self._random.integers(len(inside)))]
         return min(own, key=lambda other: abs(np.log2(other.size_bytes / max(1, scenario.size_bytes))), default=None)
 
     def tell(self, samples: Sequence[Sample]) -> None:
@@ -113,12 +112,3 @@ class Watched:
 
         strategy.model = watched  # type: ignore[method-assign]
         return strategy
-
-
-def _middle_sizes(size_bytes: int, collective: str) -> tuple[int, int]:
-    """The open interval of sizes nearer to ``size_bytes`` than to its neighbouring powers of two.
-
-    Half way down and half way up: 8 -> (6, 12) (ACCLAiM, section IV.B).
-    """
-    element = 4 if collective in REDUCTIONS else 1
-    return max(element, size_bytes * 3 // 4), max(element, size_bytes * 3 // 2)

@@ -151,7 +151,7 @@ def tune(grid: Grid, samples: Sequence[Sample], seed: int) -> list[Trial]:
 
     sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=8)
     search = optuna.create_study(sampler=sampler)
-    search.enqueue_trial({"trees": 20, "max_depth": 0, "min_samples_leaf": 1, "max_features": 1.0})
+    search.enqueue_trial({"trees": 100, "max_depth": 0, "min_samples_leaf": 1, "max_features": 1.0})
     search.optimize(objective, n_trials=_TRIALS)
     return trials
 

@@ -15,8 +15,9 @@ from colltune.measure.replay import ReplaySource
 from colltune.schedule.filling import FillingPacker
 from colltune.store.grid import Grid
 from colltune.store.journal import Journal
+from colltune_study.research.learners.acclaim import AcclaimLearner
 from colltune_study.research.learners.fact import FactLearner
-from colltune_study.research.learners.published import AcclaimLearner, PublishedSettings, RandomLearner
+from colltune_study.research.learners.published import PublishedSettings, RandomLearner
 from colltune_study.research.learners.scaling import Scaling
 from colltune_study.research.learners.tuned_parameters import TunedFactLearner
 from colltune_study.simulated.drawn import Noise, SimulatedSource

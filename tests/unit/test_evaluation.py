@@ -271,10 +271,12 @@ def test_random_sampling_on_log_times_asks_for_the_same_points_and_learns_their_
     assert log.model().predict(pairs).log_time == pytest.approx(plain.model().predict(pairs).log_time, abs=0.3)
 
 
-@pytest.mark.parametrize("name", ["ours", "acclaim", "fact", "random", "random-log", "ours@20"])
+@pytest.mark.parametrize("name", ["ours", "acclaim", "fact", "random", "random-log", "ours@20", "acclaim-code"])
 def test_every_strategy_learns_a_small_table(name: str, tmp_path: Path) -> None:
     [grid] = load([table(tmp_path / "t.csv")])
     [contestant] = contestants([name])
+    if contestant.settings is not None:
+        contestant = replace(contestant, settings=replace(contestant.settings, trees=10))
     run = simulate(grid, name, contestant, 0, pace=Pace(marks=(0.5, 1.0)))
     assert run.steps[-1].metrics.slowdown < 1.02
 
@@ -304,6 +306,13 @@ def test_time_that_runs_out_leaves_what_is_done_and_says_so(tmp_path: Path) -> N
     cut = evaluate(grids, Plan(contestants([BELIEVER]), seeds=5), interrupt)
     assert cut.cut
     assert len(cut.runs) == 2
+
+
+def test_a_tuning_that_is_known_is_not_simulated_again(tmp_path: Path) -> None:
+    grids = load([table(tmp_path / "t.csv")])
+    done = {("t/bcast", BELIEVER, seed) for seed in (0, 2)}
+    assert [run.seed for run in evaluate(grids, Plan(contestants([BELIEVER]), seeds=4, done=done)).runs] == [1, 3]
+    assert not evaluate(grids, Plan(contestants([BELIEVER]), seeds=1, done=done)).runs
 
 
 def test_what_the_first_seed_measured_is_left_in_the_common_format(tmp_path: Path) -> None:

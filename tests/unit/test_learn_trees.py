@@ -4,14 +4,18 @@ import sys
 
 import numpy as np
 import pytest
+from sklearn.ensemble import RandomForestRegressor
 
 from colltune.core.errors import InputError
 from colltune.core.sample import Choice, Scenario
+from colltune.core.space import Space
 from colltune_study.research.learners import trees
-from colltune_study.research.learners.published import PublishedSettings, flat
+from colltune_study.research.learners.acclaim import AcclaimLearner, AcclaimProgramLearner, converged
+from colltune_study.research.learners.fact import FactLearner
+from colltune_study.research.learners.published import PublishedSettings, on_powers_of_two
 from colltune_study.research.learners.trees import TreeShape, jackknife_variance
 from colltune_study.research.learners.tuned_parameters import TunedFactLearner, _folds, _slowdown, tune
-from colltune_study.testing import small_space
+from colltune_study.testing import RING, TREE, drive, measured, small_space
 
 
 def rows(count: int = 60) -> tuple[np.ndarray, np.ndarray]:
@@ -54,10 +58,67 @@ def test_the_closed_form_is_the_jackknife_with_every_tree_left_out_once():
     np.testing.assert_allclose(jackknife_variance(trees), by_hand, rtol=1e-12)
 
 
-def test_flat_needs_all_the_last_changes_to_be_small():
-    assert not flat([9.0, 1.0, 1.0], 0.01, 3)
-    assert flat([9.0, 1.0, 1.0, 1.0], 0.01, 2)
-    assert not flat([9.0, 1.0, 2.0, 2.0], 0.01, 2)
+def test_the_trees_are_those_of_the_forest_of_the_same_seed():
+    inputs, output = rows()
+    forest = RandomForestRegressor(6, random_state=3).fit(inputs, output)
+    theirs = np.stack([tree.predict(inputs) for tree in forest.estimators_])
+    np.testing.assert_array_equal(trees.predict(trees.grow(inputs, output, 6, 3), inputs), theirs)
+
+
+def test_the_variance_has_converged_when_its_last_three_changes_are_small():
+    assert not converged([9.0, 1.0, 1.0, 1.0], 0.01)  # four forests
+    assert converged([9.0, 1.0, 1.0, 1.0, 1.0], 0.01)
+    assert not converged([9.0, 1.0, 2.0, 2.0, 2.0], 0.01)
+
+
+def test_a_feature_that_never_is_a_power_of_two_is_passed_over():
+    scenarios = [Scenario("bcast", nodes, 12, size) for nodes in (2, 3) for size in (4, 6)]
+    assert on_powers_of_two(scenarios, ("nodes", "ppn", "size_bytes")) == {scenarios[0]}
+    assert on_powers_of_two(scenarios, ("size_bytes",)) == {scenarios[0], scenarios[2]}
+
+
+SIZES = Space(
+    "bcast",
+    tuple(Scenario("bcast", nodes, 2, size) for nodes in (2, 4, 8, 16) for p in range(10) for size in (2 << p, 3 << p)),
+    lambda _scenario: (RING, TREE),
+)
+
+
+def test_every_fifth_point_of_acclaim_has_a_size_near_by_that_is_no_power_of_two():
+    points = drive(AcclaimLearner(SIZES, 1, PublishedSettings(trees=5)), 20)
+    other = [number for number, point in enumerate(points, 1) if point.scenario.size_bytes % 3 == 0]
+    assert set(other) <= {5, 10, 15, 20}
+    assert len(other) >= 3
+    assert all(point.choices == (RING, TREE) for point in points)
+
+
+def test_fact_measures_other_sizes_once_no_power_of_two_is_left():
+    points = drive(FactLearner(SIZES, 1, PublishedSettings(trees=3)), 1000)
+    assert [point.scenario.size_bytes % 3 == 0 for point in points] == [False] * 40 + [True] * 40
+
+
+def walked(learner: AcclaimProgramLearner, most: int) -> list[Scenario]:
+    asked: list[Scenario] = []
+    while len(asked) < most and (points := learner.ask(1)):
+        asked.append(points[0].scenario)
+        learner.tell(measured(points[0], len(asked)))
+    return asked
+
+
+def test_the_program_begins_equidistant_on_powers_of_two_and_measures_anew_what_is_most_uncertain():
+    settings = PublishedSettings(trees=20, threshold=0.0)
+    scenarios = walked(AcclaimProgramLearner(SIZES, 1, settings), 60)
+    assert [(s.nodes, s.size_bytes) for s in scenarios[:3]] == [(2, 2), (2, 2 << 9), (4, 2 << 9)]
+    assert all(s.size_bytes % 3 for s in scenarios)
+    assert len(set(scenarios)) < len(scenarios)
+
+
+def test_the_program_comes_to_an_end_whether_its_variance_converges_or_not():
+    small = Space("bcast", SIZES.scenarios[:8], SIZES.legal)
+    for threshold, rounds in ((np.inf, 1), (0.0, 4)):
+        learner = AcclaimProgramLearner(small, 1, PublishedSettings(trees=4, threshold=threshold))
+        assert len(walked(learner, 1000)) == rounds * len(small.scenarios)
+        assert learner.should_stop()
 
 
 CHOICES = (Choice("a"), Choice("b"), Choice("c"))

@@ -15,10 +15,11 @@ from colltune.store.grid import Grid
 from colltune_study.recorded.dataset import load_grids
 from colltune_study.research.metrics import Metrics
 from colltune_study.research.simulate import Pace, Run, Step, simulate
+from colltune_study.research.strategies import Contestant
 from gain_picture import CLUSTERS, largest_job, tuned_time_s
 from packing_simulation import Run as Placed
 from packing_simulation import Timeline
-from papers import fact, hyperparameters, pml_mpi
+from papers import acclaim, fact, hyperparameters, pml_mpi
 from papers.__main__ import FIGURES, NOT_MADE, chosen, draw, main, name_of, page
 from papers.acclaim import watch
 from papers.entrants import OnPowersOfTwo, entrant
@@ -45,6 +46,13 @@ def grid(name: str = "t/bcast", collective: str = "bcast", other_sizes: bool = T
     return Grid(name, collective, scenarios, CHOICES, np.array(rows), np.full(len(rows), np.nan))
 
 
+def quick(kind: str, trees: int = 10) -> Contestant:
+    """With forests of few trees."""
+    found = entrant(kind)
+    assert found.settings is not None
+    return replace(found, settings=replace(found.settings, trees=trees))
+
+
 def state(share: float, slowdown: float) -> Step:
     return Step(share / 2, share, Metrics(slowdown, 0.5, 0.1, 2.0, 0.1, 0.5, slowdown, slowdown))
 
@@ -59,7 +67,7 @@ def test_a_mark_is_the_first_state_with_at_least_that_share() -> None:
 
 def test_learning_from_powers_of_two_asks_for_nothing_else() -> None:
     table = grid()
-    strategy = OnPowersOfTwo(entrant("fact"), "fact", 0)(table.space, 0)
+    strategy = OnPowersOfTwo(quick("fact"), "fact", 0)(table.space, 0)
     sizes = [scenario.size_bytes for scenario in asked(table, strategy)]
     assert len(sizes) == 4 * 12
     assert all(is_power_of_two(size) for size in sizes)
@@ -68,7 +76,7 @@ def test_learning_from_powers_of_two_asks_for_nothing_else() -> None:
 @pytest.mark.parametrize(("every", "share"), [(5, 0.2), (2, 0.5)])
 def test_every_so_many_points_move_to_a_size_near_by(every: int, share: float) -> None:
     table = grid()
-    strategy = OnPowersOfTwo(entrant("acclaim"), "mixed", every)(table.space, 0)
+    strategy = OnPowersOfTwo(quick("acclaim"), "mixed", every)(table.space, 0)
     scenarios = asked(table, strategy, 20)
     moved = [scenario for scenario in scenarios if not is_power_of_two(scenario.size_bytes)]
     assert len(moved) == pytest.approx(share * 20)
@@ -90,7 +98,7 @@ def asked(table: Grid, strategy, most: int = 10**6) -> list[Scenario]:
 
 def test_what_mixing_in_is_for_shows_on_a_table_where_other_sizes_differ() -> None:
     table = grid()
-    own = entrant("acclaim")
+    own = quick("acclaim", 40)
     plain, mixed = (
         simulate(table, "s", OnPowersOfTwo(own, "s", every), 0, pace=Pace(marks=(0.4,))).steps[-1].metrics
         for every in (0, 2)
@@ -99,7 +107,8 @@ def test_what_mixing_in_is_for_shows_on_a_table_where_other_sizes_differ() -> No
     assert mixed.nonp2_slowdown < plain.nonp2_slowdown - 0.3
 
 
-def test_the_variance_is_watched_in_each_state() -> None:
+def test_the_variance_is_watched_in_each_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(acclaim, "entrant", quick)
     run, variances = watch(grid(), 0)
     assert len(variances) == len(run.steps)
     assert min(variances) >= 0.0

@@ -1,7 +1,7 @@
 """Compares strategies on recorded tables: many simulated tunings, one per (seed, table, strategy)."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -40,7 +40,7 @@ class Plan:
     """``seeds`` tunings of each table by each contestant, in ``jobs`` processes, for ``limit_s`` seconds at most.
 
     ``good``: the average slowdown that is good enough. ``significant``: from which share on a slower choice is a
-    significant mistake.
+    significant mistake. ``done``: (table, strategy, seed) of tunings that are known already, and not simulated again.
     """
 
     contestants: Sequence[Entrant]
@@ -50,6 +50,7 @@ class Plan:
     good: float = GOOD_ENOUGH
     significant: float = SIGNIFICANT
     profile: CallCounts | None = None
+    done: Collection[tuple[str, str, int]] = ()
 
 
 @dataclass(frozen=True)
@@ -102,13 +103,14 @@ def evaluate(
         for seed in range(plan.seeds)
         for grid in range(len(small_first))
         for contestant in range(len(plan.contestants))
+        if (small_first[grid].name, plan.contestants[contestant].name, seed) not in plan.done
     ]
     deadline_s = time.monotonic() + plan.limit_s
     # What a grid has worked out of itself does not travel.
     fresh = [replace(grid) for grid in small_first] if plan.jobs > 1 else small_first
     worker = partial(_Worker, fresh, plan, deadline_s)
     runs, cut = run_seeds(worker, tasks, plan.jobs, deadline_s, progress, keep)
-    if not runs:
+    if not runs and tasks:
         raise InputError("not one simulated tuning ended in the time given", "Give more --minutes, or smaller tables")
     return StrategyComparison(tuple(runs), cut)
 

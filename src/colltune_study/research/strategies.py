@@ -14,26 +14,26 @@ from colltune.core.space import Model, Point, Space
 from colltune.learn.decision import DecisionLearner, DecisionSettings
 from colltune.measure.replay import MeasuringCost
 from colltune_study.research.contract import MakeStrategy, Strategy
+from colltune_study.research.learners.acclaim import AcclaimLearner, AcclaimProgramLearner
 from colltune_study.research.learners.fact import FactLearner
-from colltune_study.research.learners.published import AcclaimLearner, PublishedSettings, RandomLearner
+from colltune_study.research.learners.published import PublishedSettings, RandomLearner
 from colltune_study.research.learners.scaling import Scaling
 from colltune_study.research.learners.tuned_parameters import TunedFactLearner
 from colltune_study.research.simulate import Pace
 
 OURS = "ours"
 NAMES = (OURS, "acclaim", "fact", "random")
+ACCLAIM_CODE = "acclaim-code"  # as the public program does, where "acclaim" is as the paper says
 TUNED = "fact-tuned"  # slow, and so compared only where it is named
 RANDOM_LOG = "random-log"  # samples as ``random`` does; its forests are fitted to the logarithm of the time
 # Growing a forest for each choice is slow: the states about the one that counts are scored exactly, others coarsely.
 _PACE = Pace(growth=0.35, dense=2, exact=0.04)
 # These have no stop but the end of the space.
 _ENDLESS = Pace(growth=0.35, dense=2, exact=0.04, to_stop=False)
-_PACES = {
-    OURS: _PACE, "acclaim": _PACE, "fact": _ENDLESS, TUNED: _ENDLESS, "random": _ENDLESS, RANDOM_LOG: _ENDLESS
-}  # fmt: skip
-_TREES = 30
+_STOPPING = (OURS, "acclaim", ACCLAIM_CODE)
 _PUBLISHED: dict[str, Callable[[Space, int, PublishedSettings], Strategy]] = {
     "acclaim": AcclaimLearner,
+    ACCLAIM_CODE: AcclaimProgramLearner,
     "fact": FactLearner,
     TUNED: TunedFactLearner,
     "random": RandomLearner,
@@ -104,13 +104,19 @@ def contestants(names: Sequence[str], scaling: str = "") -> list[Contestant]:
         kind, repetitions = _parse_name(name)
         settings = None
         if kind in _PUBLISHED:
-            settings = PublishedSettings(trees=_TREES, scaling=asked or _SCALINGS.get(kind, Scaling.LOG_ALGORITHM))
+            settings = PublishedSettings(scaling=asked or _SCALINGS.get(kind, Scaling.LOG_ALGORITHM))
         elif kind != OURS:
             _foreign(kind)
-        found.append(Contestant(name, _PACES.get(kind, Pace()), settings, kind, repetitions))
+        found.append(Contestant(name, _pace(kind), settings, kind, repetitions))
     if not found:
         raise InputError("no strategy to evaluate", f"There are {', '.join(NAMES)}")
     return found
+
+
+def _pace(kind: str) -> Pace:
+    if kind in _STOPPING:
+        return _PACE
+    return _ENDLESS if kind in _PUBLISHED else Pace()
 
 
 def _parse_name(name: str) -> tuple[str, int]:
@@ -131,7 +137,7 @@ def _foreign(name: str) -> MakeStrategy:
     if not colon:
         raise InputError(
             f"there is no strategy {name!r}",
-            f"There are {', '.join((*NAMES, RANDOM_LOG, TUNED))}; your own is given as module:name",
+            f"There are {', '.join((*NAMES, ACCLAIM_CODE, RANDOM_LOG, TUNED))}; your own is given as module:name",
         )
     try:
         found = getattr(importlib.import_module(module), attribute)

@@ -1,13 +1,11 @@
-"""The published tuners as learners, to be compared with: random points, FACT and ACCLAiM.
+"""What the published tuners have in common as learners, and random points; FACT and ACCLAiM have modules of their own.
 
-They follow their papers, not their code. One liberty is taken with all three: a model is grown anew not after each
-measurement but when the number of measured scenarios or pairs has grown by ``batch`` (8%), the best candidates in
-between being taken from one ranking; with few measurements that is every time.
+Each measures all choices of a scenario together and looks at what it knows after every scenario, as published. What is
+theirs and what had to be ours: docs/evaluate.md, "Fairness".
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,27 +18,25 @@ from colltune.learn.told import History, Pair
 from colltune_study.research.learners import trees
 from colltune_study.research.learners.nearness import NearGains
 from colltune_study.research.learners.scaling import Scaling, as_log_time, scale
-from colltune_study.research.learners.trees import FULLY_GROWN, TreeShape, jackknife_variance
+from colltune_study.research.learners.trees import FULLY_GROWN, TreeShape
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedSettings:
-    """``trees``: of each forest. ``first``: points at random before anything is learnt. ``batch``: see above.
+    """``trees``: of each forest, as scikit-learn has by itself. ``first``: points before anything is learnt.
 
-    ``flat_share``, ``flat_steps``: ACCLAiM's stop, as in ``flat``. ``shape``: of the trees.
+    ``threshold``: of ACCLAiM's stop, in the units of its variance. ``shape``: of the trees.
     """
 
-    trees: int = 50
+    trees: int = 100
     first: int = 3
-    batch: float = 0.08
-    flat_share: float = 0.01
-    flat_steps: int = 4
+    threshold: float = 1e-10
     scaling: Scaling = Scaling.LOG_ALGORITHM
     shape: TreeShape = FULLY_GROWN
 
 
 class PublishedLearner:
-    """What the three share: the history, a queue of pending proposals, and a model grown when it is asked for."""
+    """The history, a ranking of the open points until something new is told, and a model when it is asked for."""
 
     def __init__(self, space: Space, seed: int, settings: PublishedSettings | None = None) -> None:
         self._space, self._seed = space, seed
@@ -58,14 +54,9 @@ class PublishedLearner:
         self._history.tell_pending(point)
 
     def ask(self, count: int) -> list[Point]:
-        known = self._history.known
-        if self._ranked_at < 0 or known >= max(self._ranked_at + 1, self._ranked_at * (1.0 + self._settings.batch)):
-            self._ranking, self._ranked_at = self._rank(), known
-        points = self._still_open(count)
-        if not points:
-            self._ranking, self._ranked_at = self._rank(), known
-            points = self._still_open(count)
-        return points
+        if self._ranked_at != self._history.told:
+            self._ranking, self._ranked_at = self._rank(), self._history.told
+        return self._still_open(count)
 
     def expected_gain(self, points: Sequence[Point]) -> Floats:
         """As the forest learner's: the papers compare no collectives."""
@@ -81,6 +72,18 @@ class PublishedLearner:
     def _rank(self) -> list[Point]:
         """Open points, the most useful first."""
         raise NotImplementedError
+
+    def _open_points(self, usual: Collection[Scenario] = ()) -> list[Point]:
+        """In a random order; of scenarios that are not ``usual`` once no usual one is left."""
+        shuffled = [self._space.scenarios[i] for i in self._order]
+        points = [
+            Point(scenario, choices) for scenario in shuffled if (choices := self._history.open_choices(scenario))
+        ]
+        return [point for point in points if point.scenario in usual] or points
+
+    def _begins(self) -> bool:
+        """Whether fewer scenarios have a time than are measured before anything is learnt."""
+        return len({scenario for scenario, _ in self._history.times()}) < self._settings.first
 
     def _still_open(self, count: int) -> list[Point]:
         points: list[Point] = []
@@ -116,58 +119,7 @@ class RandomLearner(PublishedLearner):
         super().__init__(space, seed, settings or PublishedSettings(scaling=Scaling.NONE))
 
     def _rank(self) -> list[Point]:
-        scenarios = [self._space.scenarios[i] for i in self._order]
-        return [Point(scenario, self._history.candidates(scenario)) for scenario in scenarios]
-
-
-class AcclaimLearner(PublishedLearner):
-    """One forest with the algorithm as a number; all choices of the scenario with the greatest jackknife variance.
-
-    Every fifth scenario should move to a message size that is no power of two; where the space holds such sizes, as
-    recorded ones do, they are candidates like the others.
-    """
-
-    def __init__(self, space: Space, seed: int, settings: PublishedSettings | None = None) -> None:
-        super().__init__(space, seed, settings)
-        self._number = {choice: float(number) for number, choice in enumerate(space.all_choices)}
-        self._cumulative: list[float] = []
-        self._grown: list[Any] = []
-        self._grown_at = -1
-        self._everything = list(space.pairs())
-
-    def _inputs(self, pairs: Sequence[Pair]) -> Floats:
-        numbers = np.array([self._number[choice] for _, choice in pairs])
-        return np.column_stack([scenario_columns([scenario for scenario, _ in pairs]), numbers])
-
-    def _forest(self) -> list[Any]:
-        known = self._history.told
-        if known != self._grown_at:
-            pairs, output = self.observed()
-            self._grown = grow(self._inputs(pairs), output, self._settings, self._seed)
-            self._grown_at = known
-        return self._grown
-
-    def _rank(self) -> list[Point]:
-        shuffled = [self._space.scenarios[i] for i in self._order]
-        open_points = [Point(s, choices) for s in shuffled if (choices := self._history.open_choices(s))]
-        if len({scenario for scenario, _ in self._history.times()}) < self._settings.first or not open_points:
-            return open_points
-        forest = self._forest()
-        pairs = [(point.scenario, choice) for point in open_points for choice in point.choices]
-        variance = jackknife_variance(trees.predict(forest, self._inputs(pairs)))
-        starts = np.cumsum([0, *(len(point.choices) for point in open_points)])[:-1]
-        most = np.maximum.reduceat(variance, starts)
-        everywhere = jackknife_variance(trees.predict(forest, self._inputs(self._everything)))
-        self._cumulative.append(float(everywhere.sum()))
-        return [open_points[i] for i in np.argsort(-most, kind="stable")]
-
-    def should_stop(self) -> str | None:
-        if flat(self._cumulative, self._settings.flat_share, self._settings.flat_steps):
-            return f"the cumulative variance was flat over {self._settings.flat_steps} iterations"
-        return super().should_stop()
-
-    def model(self) -> Model:
-        return _OneForest(self._forest(), self._inputs, self._settings.scaling, self._history)
+        return self._open_points()
 
 
 def grow(inputs: Floats, output: Floats, settings: PublishedSettings, seed: int) -> list[Any]:
@@ -179,16 +131,6 @@ def ruled_out(pairs: Sequence[Pair], history: History | None) -> NDArray[np.bool
     if history is None or not history.anything_failed:
         return np.zeros(len(pairs), dtype=bool)
     return np.array([history.excluded(*pair) for pair in pairs], dtype=bool)
-
-
-class _OneForest:
-    def __init__(self, forest: Any, inputs: Any, scaling: Scaling, history: History) -> None:
-        self._forest, self._inputs, self._scaling, self._history = forest, inputs, scaling, history
-
-    def predict(self, pairs: Sequence[Pair]) -> Prediction:
-        each = trees.predict(self._forest, self._inputs(pairs))
-        log_time = as_log_time(each.mean(axis=0), self._scaling)
-        return Prediction(np.where(ruled_out(pairs, self._history), np.inf, log_time), each.std(axis=0))
 
 
 class ModelPerChoice:
@@ -213,14 +155,9 @@ class ModelPerChoice:
         return Prediction(np.where(ruled_out(pairs, self._history), np.inf, as_log_time(output, self._scaling)), spread)
 
 
-def flat(values: Sequence[float], share: float, steps: int) -> bool:
-    """Whether each of the last ``steps`` changes of ``values`` was less than ``share`` of the greatest value.
-
-    ACCLAiM (section V.B) compares the changes with a fixed 1e-10, which fits one output scaling and one forest size;
-    a share of what the series itself has reached needs no such number. False with too few values.
-    """
-    if len(values) <= steps:
-        return False
-    limit = share * max(values)
-    last = values[-steps - 1 :]
-    return all(abs(after - before) <= limit for before, after in pairwise(last))
+def on_powers_of_two(scenarios: Sequence[Scenario], features: Sequence[str]) -> frozenset[Scenario]:
+    """Those whose ``features`` (nodes, ppn, size_bytes) are powers of two; one that never is, is passed over."""
+    kept = frozenset(scenarios)
+    for feature in features:
+        kept = frozenset(s for s in kept if (value := getattr(s, feature)) & (value - 1) == 0) or kept
+    return kept
