@@ -20,6 +20,7 @@ from papers.hyperparameters import fact_10
 from papers.parallel import acclaim_11
 from papers.pml_mpi import pml_2, pml_7, pml_8, pml_9, pml_10, pml_11, pml_12
 from papers.study import Made, Study
+from papers.tianhe2 import tianhe_2
 
 Figure = Callable[[Study], Made]
 FIGURES: Sequence[Figure] = (
@@ -44,6 +45,7 @@ FIGURES: Sequence[Figure] = (
     pml_10,
     pml_11,
     pml_12,
+    tianhe_2,
 )
 # What no data here can show.
 NOT_MADE = {

@@ -15,11 +15,13 @@ from test_site_store import KEY, entry
 
 from colltune.core.errors import ColltuneError
 from colltune.core.sample import Choice
+from colltune.emit.thresholds import thresholds_file
 from colltune.predict.model import load_model
 from colltune.profile.parts import read_parts
 from colltune.profile.profile_files import load_profile, save_profile
 from colltune.prove.in_run.matched_calls import read_effect
 from colltune.session.compare import _compare_outputs
+from colltune.session.export import thresholds_of_job
 from colltune.site.entry import BadEntryError, LaterEntryError, name_of, pack, unpack
 from colltune.site.index import open_index
 from colltune.site.knowledge import tuning_in
@@ -186,6 +188,13 @@ def site_reason(data: bytes) -> None:
         (store.quarantine / "x.jsonl.gz").touch()
         (store.quarantine / "x.reason").write_bytes(data)
         list(store.quarantined())
+
+
+@reader("emit.thresholds session.export", of_lines, texts("# of 8 processes\nexport MPICH_REDUCE_SHORT_MSG=12\n"))
+def thresholds(data: bytes) -> None:
+    with folder(**{thresholds_file(8): data, thresholds_file(): data}) as place:
+        for ranks in ("8", "9"):
+            thresholds_of_job(place, ["mpiexec", "-n", ranks, "app"], {})
 
 
 @reader("site.release", of_json, texts('[{"release": "a"}, {"release": "b"}]'))

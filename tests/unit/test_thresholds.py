@@ -4,7 +4,9 @@
 """
 
 import math
+import os
 import random
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -16,12 +18,12 @@ from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, SizeBasis, Status
 from colltune.emit.mpich.defaults import holds_named_trees
-from colltune.emit.thresholds import CVARS_FILE, MODELS, fit, format_fits
+from colltune.emit.thresholds import MODELS, fit, format_fits, parse_thresholds, thresholds_file
 from colltune.mpi.installation import Installation, Launcher, Library
-from colltune.session.export import FORMATS, export
+from colltune.session.export import FORMATS, export, export_to
 from colltune.store.journal import Journal
 from colltune.store.tuning import JOURNAL, Tuning, save_tuning
-from thresholds_file import parse_thresholds
+from commands import colltune
 
 TIMES = dict[tuple[Scenario, Choice], float]
 
@@ -119,11 +121,20 @@ def test_the_model_decides_as_mpich_3_does(collective: str, nodes: int, size: in
 
 
 def test_the_file_reads_back_and_has_crays_names() -> None:
-    fits = [fit(name, table(name, algorithms, 2)) for name, algorithms in ALGORITHMS.items()]
-    data = format_fits([found for found in fits if found is not None])
-    assert parse_thresholds(data) == {found.collective: found.values for found in fits if found is not None}
-    text = data.decode()
-    assert f"export MPICH_REDUCE_SHORT_MSG={parse_thresholds(data)['reduce'][0]}" in text
+    fits = [found for name, own in ALGORITHMS.items() if (found := fit(name, table(name, own, 2))) is not None]
+    read = parse_thresholds(format_fits(fits), thresholds_file())
+    for found in fits:
+        model = MODELS[found.collective]
+        assert tuple(int(read[f"MPIR_CVAR_{name}"]) for name in model.variables) == found.values
+    assert read["MPICH_REDUCE_SHORT_MSG"] == read["MPIR_CVAR_REDUCE_SHORT_MSG_SIZE"]
+
+
+@pytest.mark.parametrize(
+    "line", ["export PATH=1", "export MPIR_CVAR_BCAST_SHORT_MSG_SIZE=9999999999", "MPICH_REDUCE_SHORT_MSG=1", "rm -r x"]
+)
+def test_a_file_that_sets_anything_else_is_refused(line: str) -> None:
+    with pytest.raises(InputError, match=r"x\.env, line 2: .* sets no threshold"):
+        parse_thresholds(f"# of somebody\n{line}\n".encode(), "x.env")
 
 
 def environment(mpi: str, version: str) -> Environment:
@@ -153,22 +164,78 @@ def test_an_mpich_with_named_trees_is_not_measured(tmp_path: Path) -> None:
     assert not holds_named_trees(tmp_path / "none")
 
 
+SHORT = "MPIR_CVAR_ALLREDUCE_SHORT_MSG_SIZE"
+
+
 def measured(place: Path) -> Path:
+    """The two algorithms cross at 1,000 bytes on 8 processes, at 100,000 on 16, and never on 32."""
     where = environment("mpich", "5.0.2")
     saved(place, where, two_steps("allreduce", SizeBasis.MESSAGE, Choice("recursive_doubling")))
     with Journal.create(place / JOURNAL, where) as journal:
-        for size in (64, 1024, 16384, 262144):
-            for name, slope in (("recursive_doubling", 2e-9), ("reduce_scatter_allgather", 1e-9)):
-                time_s = 1e-6 * (1 + (name != "recursive_doubling")) + slope * size
-                journal.append([Sample(Scenario("allreduce", 1, 8, size), Choice(name), Status.OK, (time_s,) * 3)])
+        for nodes, crossing in ((1, 1e3), (2, 1e5), (4, 1e12)):
+            for size in (64, 1024, 16384, 262144):
+                times_s = {"recursive_doubling": 2e-9 * size, "reduce_scatter_allgather": 1e-9 * (size + crossing)}
+                for name, time_s in times_s.items():
+                    scenario = Scenario("allreduce", nodes, 8, size)
+                    journal.append([Sample(scenario, Choice(name), Status.OK, (time_s,) * 3)])
     return place
 
 
-def test_cvars_come_from_the_journal_with_what_they_lose(tmp_path: Path) -> None:
-    exported = export(measured(tmp_path), "cvars")
-    (short,) = parse_thresholds(exported.files[CVARS_FILE])["allreduce"]
-    assert 64 <= short < 1024  # they cross at 1,000 bytes
-    assert any("allreduce: 1.000 times the best of 4 measured calls" in remark for remark in exported.remarks)
+def short_of(place: Path, nodes: int, ppn: int) -> tuple[int, str]:
+    exported = export(place, "cvars", nodes, ppn)
+    [(name, data)] = exported.files.items()
+    assert name == thresholds_file(nodes * ppn)
+    return int(parse_thresholds(data, name)[SHORT]), exported.remarks[0]
+
+
+def test_cvars_come_from_the_journal_for_each_number_of_processes(tmp_path: Path) -> None:
+    measured(tmp_path)
+    few, told = short_of(tmp_path, 1, 8)
+    assert 64 <= few < 1024
+    assert "1.000 times the best of 4 measured calls" in told
+    assert told.endswith("8 processes: recursive_doubling to 64 B, reduce_scatter_allgather to 256 KiB")
+    more, _ = short_of(tmp_path, 2, 8)
+    assert 16384 <= more < 262144
+    none, told = short_of(tmp_path, 4, 8)
+    assert none >= 262144
+    assert told.endswith("32 processes: no crossing, recursive_doubling from 64 B to 256 KiB")
+    other, _ = short_of(tmp_path, 8, 2)  # as many processes, and no such shape
+    assert other == more
+    together, _ = short_of(tmp_path, 0, 0)
+    assert together >= 1024
+
+
+def test_a_number_of_processes_that_was_not_measured_is_refused(tmp_path: Path) -> None:
+    measured(tmp_path)
+    with pytest.raises(InputError, match="on another shape of 12 processes; measured: 8, 16, 32"):
+        export(tmp_path, "cvars", 3, 4)
+    with pytest.raises(InputError, match="both --nodes and --ppn"):
+        export(tmp_path, "cvars", nodes=2)
+
+
+def test_run_takes_the_thresholds_of_the_jobs_number_of_processes(tmp_path: Path) -> None:
+    measured(tmp_path)
+    for nodes in (1, 2):
+        place, _ = export_to(tmp_path, "cvars", None, nodes, 8)
+    launcher = tmp_path / "mpiexec"
+    launcher.write_text(f"#!/bin/sh\necho value ${{{SHORT}}} and ${{HOME}}\n")
+    launcher.chmod(0o755)
+
+    def ran(ranks: int, **variables: str) -> subprocess.CompletedProcess[str]:
+        alone = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM_", "PBS_", "FLUX_"))}
+        command = "run", str(place), "--", str(launcher), "-n", str(ranks), "./app"
+        return colltune(*command, environ={**alone, **variables})
+
+    for nodes, ranks in ((1, 8), (2, 16)):
+        done = ran(ranks)
+        assert done.stdout == f"value {short_of(tmp_path, nodes, 8)[0]} and {os.environ['HOME']}\n"
+        assert f"{thresholds_file(ranks)} for {ranks} processes" in done.stderr
+    assert ran(8, **{SHORT: "7"}).stdout.startswith("value 7 ")
+    refused = ran(4)
+    assert refused.returncode == 2
+    assert "has thresholds for 8, 16 processes, and this job has 4 processes" in refused.stderr
+    export_to(tmp_path, "cvars")
+    assert f"{thresholds_file()} for 4 processes" in ran(4).stderr
 
 
 @pytest.mark.parametrize("target", FORMATS)
@@ -183,8 +250,8 @@ def test_times_of_another_library_are_refused_with_the_reason(tmp_path: Path, ta
 def test_the_command_writes_beside_the_tuning_or_where_it_is_told_to(tmp_path: Path) -> None:
     measured(tmp_path)
     result = CliRunner().invoke(app, ["export", str(tmp_path), "--to", "cvars"])
-    assert (result.exit_code, result.output.splitlines()[0]) == (0, f"{tmp_path}/export/cvars/{CVARS_FILE}")
+    assert (result.exit_code, result.output.splitlines()[0]) == (0, f"{tmp_path}/export/cvars/{thresholds_file()}")
     CliRunner().invoke(app, ["export", str(tmp_path), "--to", "cvars", "--out", str(tmp_path / "other")])
-    assert (tmp_path / "other" / CVARS_FILE).is_file()
+    assert (tmp_path / "other" / thresholds_file()).is_file()
     result = CliRunner().invoke(app, ["export", str(tmp_path), "--to", "nothing"])
     assert isinstance(result.exception, InputError)

@@ -176,13 +176,13 @@ class Tuned:
 
         return make_page(self.directory, None if path is None else Path(path))
 
-    def to(self, library: str, out: PathLike | None = None) -> list[Path]:
+    def to(self, library: str, out: PathLike | None = None, *, nodes: int = 0, ppn: int = 0) -> list[Path]:
         """Writes the tuning in another format, and returns the files.
 
-        ``library``: cvars (thresholds of MPICH 3 and Cray MPICH). Raises InputError where the measurements
-        do not support it.
+        ``library``: cvars (thresholds of MPICH 3 and Cray MPICH). ``nodes``, ``ppn``: of jobs of this shape alone; 0:
+        of all alike. Raises InputError where the measurements do not support it.
         """
-        directory, exported = export_to(self.directory, library, None if out is None else Path(out))
+        directory, exported = export_to(self.directory, library, None if out is None else Path(out), nodes, ppn)
         return [directory / name for name in exported.files]
 
     def verify(

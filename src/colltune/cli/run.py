@@ -55,6 +55,7 @@ def run(
     """
     from colltune.judge.finding import ExitCode
     from colltune.session.application.run_application import ReadyRun, RunOptions, ready_run, unheard
+    from colltune.session.export import holds_thresholds, thresholds_of_job
 
     table, given = arguments["alltoallv"], cast(Mapping[str, object], arguments)
     if table is not None and not tuned.is_dir():
@@ -67,6 +68,13 @@ def run(
 
         command = [str(tuned), *context.args]
         replace_by(command, with_alltoallv(command, Path(table), os.environ))
+    if holds_thresholds(tuned):
+        for name in (name for name in (*_OF_A_TUNING, "alltoallv") if given.get(name)):
+            raise InputError(f"--{name} needs a tuning, and {tuned} has thresholds", "Give the tuning, or leave it out")
+        variables, said = thresholds_of_job(tuned, context.args, os.environ)
+        if not quiet:
+            _say(said)
+        replace_by(context.args, (context.args, {**os.environ, **variables}))
     options = RunOptions.of(arguments)
     ready: ReadyRun | FirstRun
     listener = unheard if quiet else _say

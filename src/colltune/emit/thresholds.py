@@ -1,20 +1,25 @@
 """MPICH by thresholds: the cross-over sizes of MPICH 3, which choose between two or three algorithms in a fixed order.
 
 The model is that of MPICH 3's decision code (and of "Auto-tuning MPI Collective Operations on Large-Scale Parallel
-Systems", table I, for whose eight collectives it is given). One pair of thresholds serves all rank counts. The best
+Systems", table I, for whose eight collectives it is given). A library takes one pair of them, whatever the number of
+ranks; that paper gives each number of processes its own (section V), and so does a file of one shape here. The best
 pair is found exactly: the side of a threshold on which a measured call lies changes only at the measured sizes, so one
 value below each of them and one above all cover all cases.
+
+MPICH 3.0 to 3.3 read them, Cray MPICH under names of its own. MPICH 3.4 and later do not: they decide by a selection
+file.
 """
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 
 from colltune.core.errors import InputError
 from colltune.core.sample import PER_BLOCK, Choice, Scenario
+from colltune.core.units import format_size
 
-CVARS_FILE = "mpich-thresholds.env"
 _LARGEST = 2**31 - 1
 _ELEMENT_BYTES = 4
 
@@ -113,7 +118,8 @@ class Fit:
 
     ``loss``: geometric mean, over the scenarios, of the time under these thresholds over that of the best of all
     measured choices; ``default_loss``: the same under MPICH's own thresholds. ``scenarios``: how many there were: those
-    where each algorithm of the model was measured.
+    where each algorithm of the model was measured. ``steps``: on each number of ranks, the algorithms that the
+    thresholds give, with the smallest and the largest measured size of each.
     """
 
     collective: str
@@ -121,6 +127,19 @@ class Fit:
     loss: float
     default_loss: float
     scenarios: int
+    steps: Mapping[int, Sequence[tuple[str, int, int]]]
+
+    @property
+    def crossings(self) -> str:
+        """Where one algorithm follows another, on each number of ranks; or that there is no crossing."""
+        return "; ".join(f"{ranks} processes: {_steps_text(steps)}" for ranks, steps in self.steps.items())
+
+
+def _steps_text(steps: Sequence[tuple[str, int, int]]) -> str:
+    if len(steps) == 1:
+        name, low, high = steps[0]
+        return f"no crossing, {name} from {format_size(low)} to {format_size(high)}"
+    return ", ".join(f"{name} to {format_size(high)}" for name, _, high in steps)
 
 
 def fit(collective: str, medians: Mapping[tuple[Scenario, Choice], float]) -> Fit | None:
@@ -148,7 +167,11 @@ def fit(collective: str, medians: Mapping[tuple[Scenario, Choice], float]) -> Fi
         return sum(logs[s][model.decide(s, values)] for s in scenarios) / len(scenarios)
 
     values = min(_candidates(model, scenarios), key=lambda some: (round(loss(some), 12), _distance(model, some)))
-    return Fit(collective, values, math.exp(loss(values)), math.exp(loss(model.defaults)), len(scenarios))
+    steps: dict[int, list[tuple[str, int, int]]] = {}
+    for scenario in sorted(scenarios, key=lambda s: (s.ranks, s.size_bytes)):
+        name, size, own = model.decide(scenario, values), scenario.size_bytes, steps.setdefault(scenario.ranks, [])
+        own[-1:] = [(name, own[-1][1], size)] if own and own[-1][0] == name else [*own[-1:], (name, size, size)]
+    return Fit(collective, values, math.exp(loss(values)), math.exp(loss(model.defaults)), len(scenarios), steps)
 
 
 def _outcomes(model: ThresholdModel, scenario: Scenario) -> set[str]:
@@ -172,11 +195,20 @@ def _distance(model: ThresholdModel, values: Sequence[int]) -> float:
     return sum(abs(math.log((v + 1) / (d + 1))) for v, d in zip(values, model.defaults, strict=True))
 
 
-def format_fits(fits: Sequence[Fit]) -> bytes:
-    """A file of exports for a shell: MPICH 3's names, and Cray MPICH's where it has the same threshold."""
+def thresholds_file(ranks: int = 0) -> str:
+    """The name of the file for a number of processes; 0: for all alike."""
+    return f"mpich-thresholds-{ranks}.env" if ranks else "mpich-thresholds.env"
+
+
+def format_fits(fits: Sequence[Fit], ranks: int = 0) -> bytes:
+    """A file of exports for a shell: MPICH 3's names, and Cray MPICH's where it has the same threshold.
+
+    ``ranks``: the number of processes that it is for; 0: for all alike.
+    """
     lines = [
-        "# Thresholds of MPICH 3, written by colltune. Source it in the job script. Set for all rank counts alike;",
-        "# what they cost against rules that can say everything stands with each collective.",
+        "# Thresholds of MPICH 3.0 to 3.3 and Cray MPICH, written by colltune. Source it in the job script.",
+        f"# Set for {f'{ranks} processes' if ranks else 'all numbers of processes alike'}. What they cost against",
+        "# rules that can say everything stands with each collective.",
     ]
     for found in sorted(fits, key=lambda found: found.collective):
         model = MODELS[found.collective]
@@ -184,8 +216,32 @@ def format_fits(fits: Sequence[Fit]) -> bytes:
             f"# {found.collective}: {found.loss:.3f} times the best of {found.scenarios} measured calls"
             f" (MPICH's own thresholds: {found.default_loss:.3f})"
         )
+        if ranks:
+            lines.append(f"# {found.crossings}")
         for name, cray, value in zip(model.variables, model.cray, found.values, strict=True):
             lines.append(f"export MPIR_CVAR_{name}={value}")
             if cray:
                 lines.append(f"export {cray}={value}")
     return ("\n".join(lines) + "\n").encode("ascii")
+
+
+_NAMES = frozenset(
+    name
+    for model in MODELS.values()
+    for name in (*(f"MPIR_CVAR_{variable}" for variable in model.variables), *model.cray)
+    if name
+)
+_EXPORT = re.compile(r"export ([A-Z_]+)=([0-9]{1,10})")
+
+
+def parse_thresholds(data: bytes, source: str) -> dict[str, str]:
+    """The variables that a file of thresholds sets. Raises InputError for any other line in it."""
+    found = {}
+    for number, line in enumerate(data.decode("ascii", "replace").splitlines(), 1):
+        if not line or line.startswith("#"):
+            continue
+        match = _EXPORT.fullmatch(line)
+        if match is None or match[1] not in _NAMES or int(match[2]) > _LARGEST:
+            raise InputError(f"{source}, line {number}: {line[:60]!r} sets no threshold", "Write it by colltune export")
+        found[match[1]] = match[2]
+    return found
