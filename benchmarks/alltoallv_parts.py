@@ -170,6 +170,11 @@ def score(bench: SimulatedPatterns, parts: Sequence[Shape], tuned: Callable[[Sha
     return Score(gained, possible, slower / weights)
 
 
+def nothing(_setting: Setting, _shape: Shape) -> Sequence[Setting]:
+    """Nothing is nearby of what the table holds: it has no other settings."""
+    return ()
+
+
 def captured_shapes(budget_s: float = 1200.0, seed: int = 1, most_ranks: int = 128) -> dict[str, float]:
     """Tunes parts of up to ``most_ranks`` in ``budget_s`` of the cluster's clock: the share of the headroom it brings.
 
@@ -179,7 +184,7 @@ def captured_shapes(budget_s: float = 1200.0, seed: int = 1, most_ranks: int = 1
         place = Path(name)
         bench = bench_of(compile_cluster(place))
         parts = [shape for shape in PARTS if shape.ranks <= most_ranks]
-        options = AlltoallvOptions(_AVERAGES, budget_s, seed, parts=parts, settings=bench.settings)
+        options = AlltoallvOptions(_AVERAGES, budget_s, seed, parts=parts, settings=bench.settings, nearby=nothing)
         result = tune_alltoallv(bench, options, place)
         entries = load_rules(result.table)
         found = score(bench, parts, lambda shape, average: find(entries, shape.ranks, shape.ppn, average))
@@ -201,6 +206,7 @@ def explored_shapes(budget_s: float = 400.0, seed: int = 1) -> dict[str, float]:
         record=lambda _samples: None,
         parts=PARTS,
         settings=bench.settings,
+        nearby=nothing,
         sizes=_AVERAGES,
         budget_s=budget_s,
         seed=seed,

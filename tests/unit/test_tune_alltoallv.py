@@ -2,13 +2,25 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from math import log2
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from alltoallv_lookup import find
-from colltune.alltoallv.lookup_table import TABLE, Shape, load_table, parts_of, places, setting_of
+from colltune.alltoallv.launches import AlltoallvExploration
+from colltune.alltoallv.lookup_table import (
+    TABLE,
+    Setting,
+    Shape,
+    candidates,
+    load_table,
+    neighbours,
+    parts_of,
+    places,
+    setting_of,
+)
 from colltune.alltoallv.matrices import load_recorded
 from colltune.alltoallv.samples import Blocks
 from colltune.alltoallv.tune_table import AlltoallvOptions, AlltoallvResult, sizes_up_to, tune_alltoallv
@@ -125,6 +137,42 @@ def test_what_pays_is_proven_in_fresh_launches_and_written(tmp_path: Path) -> No
     assert len({sample.launch for sample in read_journal(tmp_path / "alltoallv.jsonl").samples}) == len(bench.launches)
     assert all(launch.closed for launch in bench.launches)
     assert bench.now_s() <= OPTIONS.budget_s
+
+
+class Valley(Patterns):
+    """On 64 nodes ParAta takes least time with one radix, and more the farther from it."""
+
+    best: int
+
+    def time_s(self, point: Point, choice: Choice) -> float:
+        setting = setting_of(choice)
+        return 1e-3 * (1.0 + abs(log2(setting.radix / self.best))) if setting.algorithm == "parata" else 8e-3
+
+
+@pytest.mark.parametrize(("best", "found"), [(24, {24}), (9, {9}), (3, {3}), (60, {60, 61}), (47, {48})])
+def test_a_radix_between_those_looked_at_first_is_found_without_a_sweep(best: int, found: set[int]) -> None:
+    shape, bench = Shape(64, 1), Valley(nodes=64)
+    bench.best = best
+    exploration = AlltoallvExploration(
+        bench.launch(1, 0), lambda _samples: None, [shape], candidates, [64], 1e6, 1, clock=bench.now_s
+    )
+    outcome, decided = exploration.run()
+    [(_, choice)] = decided.choices.items()
+    assert setting_of(choice).radix in found
+    assert len({sample.choice for sample in outcome.samples}) < 50  # of 61 radices with up to four windows each
+
+
+def test_what_is_next_to_a_setting_is_one_that_can_run() -> None:
+    for shape in (Shape(64, 1), Shape(2, 3), Shape(16, 16), Shape(1, 4)):
+        for setting in candidates(shape):
+            for near in neighbours(setting, shape):
+                assert near != setting
+                assert near.algorithm == setting.algorithm
+                assert 2 <= near.radix <= (shape.ppn if near.algorithm == "hieata" else shape.ranks - 2)
+                assert 0 <= near.batch < max(shape.nodes, 5)
+    of_nodes = neighbours(Setting("hieata", 4, 8), Shape(32, 16))
+    assert {near.batch for near in of_nodes if near.radix == 4} == {6, 7, 9, 12}
+    assert {near.radix for near in of_nodes if near.batch == 8} == {3, 5, 6}
 
 
 def test_a_communicator_gets_the_rules_of_the_part_of_the_job_that_is_nearest(tmp_path: Path) -> None:

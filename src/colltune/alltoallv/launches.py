@@ -3,13 +3,14 @@
 A launch is measured as all collectives are.
 """
 
+import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from colltune.alltoallv.lookup_table import COLLECTIVE, Setting, Shape, choice_of
+from colltune.alltoallv.lookup_table import COLLECTIVE, Setting, Shape, choice_of, neighbours, setting_of
 from colltune.alltoallv.samples import AlltoallvSource
 from colltune.bench.contract import Place
 from colltune.bench.workbench import Workbench
@@ -82,6 +83,8 @@ class JobPatterns:
 
 
 EFFORT = Effort(fewest=20, most=50)
+# Of the budget, for the settings that are looked at first; and how often what is next to the fastest is added.
+_GRID_SHARE, _ROUNDS = 0.8, 6
 _PROMISING = 1.05  # default over best, as the model has it, from which a proof is tried
 
 
@@ -90,7 +93,8 @@ class AlltoallvExploration:
     """Measures what ``settings`` says of each of ``parts`` at average blocks of ``sizes`` bytes, within ``budget_s``.
 
     The same of matrices that were ``recorded``, by their names. All of it where there is time; where there is not, what
-    is expected to change most for its time. ``known``: samples of an earlier run, which are not measured again.
+    is expected to change most for its time. Then what is ``nearby`` of the fastest setting of a part at a size, for as
+    long as that is faster and there is time. ``known``: samples of an earlier run, which are not measured again.
     """
 
     source: Source
@@ -100,6 +104,7 @@ class AlltoallvExploration:
     sizes: Sequence[int]
     budget_s: float
     seed: int
+    nearby: Callable[[Setting, Shape], Sequence[Setting]] = neighbours
     recorded: Sequence[Scenario] = ()
     known: Sequence[Sample] = ()
     clock: Callable[[], float] = time.monotonic
@@ -107,34 +112,59 @@ class AlltoallvExploration:
 
     def run(self) -> tuple[Outcome, Decided]:
         """How it went, and what looks faster where; nothing is decided where nothing was measured."""
-        spaces = self._spaces()
-        learners = {name: DecisionLearner(space, self.seed) for name, space in spaces.items()}
-        outcome = Campaign(
-            source=self.source,
-            spaces=spaces,
-            learners=learners,
-            record=self.record,
-            budget_s=self.budget_s,
-            effort=EFFORT,
-            known=self.known,
-            clock=self.clock,
-            stop=self.stop,
-        ).run()
-        medians = medians_of(outcome.samples)
+        added: dict[Scenario, tuple[Choice, ...]] = {}
+        began_s, known, rounds = self.clock(), self.known, 0
+        while True:
+            spaces = self._spaces(added)
+            learners = {name: DecisionLearner(space, self.seed) for name, space in spaces.items()}
+            spent_s = self.clock() - began_s
+            outcome = Campaign(
+                source=self.source,
+                spaces=spaces,
+                learners=learners,
+                record=self.record,
+                budget_s=self.budget_s * (1.0 if rounds else _GRID_SHARE) - spent_s,
+                effort=EFFORT,
+                known=known,
+                clock=self.clock,
+                stop=self.stop,
+            ).run()
+            medians, known, rounds = medians_of(outcome.samples), outcome.samples, rounds + 1
+            nearer = self._nearer(medians, spaces[COLLECTIVE])
+            over = self.clock() - began_s >= self.budget_s
+            if outcome.interrupted or not nearer or over or rounds > _ROUNDS:
+                break
+            added |= {scenario: (*added.get(scenario, ()), *choices) for scenario, choices in nearer.items()}
+        outcome = replace(outcome, elapsed_s=self.clock() - began_s)
         if outcome.interrupted or not medians:
             return outcome, Decided({}, {}, {})
         models = models_of(learners, outcome, medians, grid_alone=True)
         found = decide(models, spaces, outcome.samples, lambda _scenario: DEFAULT, _PROMISING)
         return outcome, Decided.together(found.values())
 
-    def _spaces(self) -> dict[str, Space]:
+    def _nearer(
+        self, medians: Mapping[tuple[Scenario, Choice], float], space: Space
+    ) -> dict[Scenario, tuple[Choice, ...]]:
+        """By scenario, what is next to its fastest choice and was not to be measured there yet."""
+        fastest: dict[Scenario, tuple[float, Choice]] = {}
+        for (scenario, choice), time_s in medians.items():
+            fastest[scenario] = min((time_s, choice), fastest.get(scenario, (math.inf, choice)))
+        found = {}
+        for scenario in space.scenarios:
+            if scenario in fastest:
+                there = self.nearby(setting_of(fastest[scenario][1]), Shape(scenario.nodes, scenario.ppn))
+                if new := tuple(c for c in map(choice_of, there) if c not in space.choices(scenario)):
+                    found[scenario] = new
+        return found
+
+    def _spaces(self, added: Mapping[Scenario, tuple[Choice, ...]]) -> dict[str, Space]:
         legal: dict[Shape, tuple[Choice, ...]] = {}
 
         def choices(scenario: Scenario) -> tuple[Choice, ...]:
             shape = Shape(scenario.nodes, scenario.ppn)
             if shape not in legal:
                 legal[shape] = tuple(choice_of(setting) for setting in self.settings(shape))
-            return legal[shape]
+            return (*legal[shape], *added.get(scenario, ()))
 
         grid = (Scenario(COLLECTIVE, shape.nodes, shape.ppn, size) for shape in self.parts for size in self.sizes)
         found = {COLLECTIVE: Space(COLLECTIVE, tuple(grid), choices)}

@@ -23,6 +23,8 @@ from colltune.machine.files import read_text, write_atomically
 COLLECTIVE = "alltoallv"
 # Algorithms that send blocks on for other ranks, and so fewer messages than there are blocks.
 FORWARDING = frozenset({"parata", "hieata"})
+# So near to 2, the root and the number of ranks every radix is worth a look.
+_FINE = 2
 # On fewer ranks every call is the library's.
 FEWEST_RANKS = 3
 
@@ -92,8 +94,30 @@ def radices(ranks: int) -> list[int]:
     return sorted(radix for radix in found if 2 <= radix < ranks - 1)
 
 
+def neighbours(setting: Setting, shape: Shape) -> list[Setting]:
+    """The settings next to this one, between it and the other ``candidates``: where a search for the best goes on.
+
+    Radices are one apart near 2, near the root of the ranks that forward and near their number, half way to the next
+    power of two elsewhere; batches of whole nodes, from 1 to their number, are one apart and half way.
+    """
+    if setting.algorithm not in FORWARDING:
+        return []
+    of_nodes = setting.algorithm == "hieata"
+    ranks = shape.ppn if of_nodes else shape.ranks
+    most = ranks if of_nodes else ranks - 2  # with ranks - 1 nothing is forwarded
+    radix, batch = setting.radix, setting.batch
+    near = any(abs(radix - mark) <= _FINE for mark in (2, isqrt(ranks), ranks))
+    found = {radix * 3 // 4, min(radix * 3 // 2, most)} | ({radix - 1, radix + 1} if near else set())
+    moved = [Setting(setting.algorithm, other, batch) for other in sorted(found - {radix}) if 2 <= other <= most]
+    if of_nodes:
+        others = {batch - 1, batch + 1, batch * 3 // 4, batch * 3 // 2} if batch else {shape.nodes // 2}
+        inside = sorted(other for other in others - {batch} if 1 <= other < shape.nodes)
+        moved += [Setting(setting.algorithm, radix, other) for other in inside]
+    return moved
+
+
 def candidates(shape: Shape) -> list[Setting]:
-    """Every setting that the tuner looks at, the library's own first."""
+    """Every setting that the tuner looks at first, the library's own before all."""
     ranks = shape.ranks
     found = [LIBRARY]
     found += [Setting("linear", 0, batch) for batch in (0, 8, 32) if batch < ranks - 1]

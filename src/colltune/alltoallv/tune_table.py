@@ -20,6 +20,7 @@ from colltune.alltoallv.lookup_table import (
     TableEntry,
     around,
     candidates,
+    neighbours,
     parts_of,
     places,
     runs,
@@ -68,8 +69,8 @@ class AlltoallvOptions:
     """``sizes``: average blocks in bytes. ``resume``: nothing that a run explored which was cut off is again.
 
     ``parts``: of the job, as parts_of gives them or some of them. ``settings``: what is tried on a part, the library's
-    own first. ``recorded``: matrices of the application, which decide their cells alone.
-    ``fills``: the classes of FILLS that are of use.
+    own first; ``nearby``: what is next to a setting. ``recorded``: matrices of the application, which decide their
+    cells alone. ``fills``: the classes of FILLS that are of use.
     """
 
     sizes: Sequence[int]
@@ -78,6 +79,7 @@ class AlltoallvOptions:
     resume: bool = False
     parts: Sequence[Shape] = ()
     settings: Callable[[Shape], Sequence[Setting]] = candidates
+    nearby: Callable[[Setting, Shape], Sequence[Setting]] = neighbours
     recorded: Sequence[RecordedMatrix] = ()
     fills: Sequence[int] = tuple(range(len(FILLS)))
 
@@ -177,6 +179,7 @@ def _explored(
         record=journal.append,
         parts=parts,
         settings=options.settings,
+        nearby=options.nearby,
         sizes=options.sizes,
         recorded=[matrix.scenario for matrix in options.recorded],
         budget_s=budget_s,
