@@ -1,11 +1,11 @@
-"""Models of the time of a setting: those of the literature by name, and the one that chooses.
+"""Models of the time of a setting of the all-to-all: what they are given, and the one that chooses.
 
 X: (n, d) features, t: (n,) times in seconds; all fit log t. scikit-learn is imported where a model is made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from alltoallv_cost import work
 from colltune.alltoallv.lookup_table import Setting, Shape
+from colltune_study.research.time_models import regressor, unseen_error
 
 Array = NDArray[np.float64]
 _FAMILIES = ("library", "linear", "pairwise", "bruck", "parata", "hieata", "hieata_staggered")
@@ -42,40 +43,10 @@ def plain_features(queries: Sequence[Query]) -> Array:
     return np.array(rows)
 
 
-def _regressor(name: str, seed: int) -> Any:
-    """A fresh one of COMPARED, behind a scaling of the features where it needs one."""
-    from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
-    from sklearn.linear_model import Lasso, LinearRegression, Ridge
-    from sklearn.neural_network import MLPRegressor
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-    from sklearn.tree import DecisionTreeRegressor
+def _trees_of(seed: int) -> Any:
+    from sklearn.ensemble import ExtraTreesRegressor
 
-    made: dict[str, Callable[[], Any]] = {
-        "linear": LinearRegression,
-        "ridge": lambda: make_pipeline(StandardScaler(), Ridge(1.0)),
-        "lasso": lambda: make_pipeline(StandardScaler(), Lasso(0.01)),
-        "tree": lambda: DecisionTreeRegressor(random_state=seed),
-        "forest": lambda: RandomForestRegressor(100, random_state=seed),
-        "mlp": lambda: make_pipeline(
-            StandardScaler(), MLPRegressor(hidden_layer_sizes=(64, 64), max_iter=1000, random_state=seed)
-        ),
-        "trees": lambda: ExtraTreesRegressor(100, min_samples_leaf=2, random_state=seed),
-    }
-    return made[name]()
-
-
-COMPARED = ("linear", "ridge", "lasso", "tree", "forest", "mlp")
-
-
-def held_out_error(name: str, features: Array, time_s: Array, seed: int, share: float = 0.2) -> float:
-    """Mean of |predicted - measured| / measured on a random ``share`` of the rows that the model has not seen."""
-    order = np.random.default_rng(seed).permutation(len(time_s))
-    cut = int(len(order) * share)
-    test, train = order[:cut], order[cut:]
-    model = _regressor(name, seed).fit(features[train], np.log(time_s[train]))
-    predicted = np.exp(model.predict(features[test]))
-    return float(np.mean(np.abs(predicted - time_s[test]) / time_s[test]))
+    return ExtraTreesRegressor(100, min_samples_leaf=2, random_state=seed)
 
 
 class CostModel:
@@ -99,7 +70,7 @@ class CostModel:
             scale = weighted.max(axis=0) + 1e-300
             self._costs[family] = nnls(weighted / scale, np.ones(int(mine.sum())))[0] / scale
         missed = np.log(time_s / self._base(queries))
-        self._trees = _regressor("trees", self._seed).fit(_relative_features(queries), missed)
+        self._trees = _trees_of(self._seed).fit(_relative_features(queries), missed)
         return self
 
     def predict(self, queries: Sequence[Query]) -> Array:
@@ -141,7 +112,7 @@ def importances(queries: Sequence[Query], time_s: Array, seed: int, rounds: int 
     from sklearn.inspection import permutation_importance
 
     features = np.column_stack([plain_features(queries)[:, 3:], _statistics(queries)])
-    model = _regressor("forest", seed).fit(features, np.log(time_s))
+    model = regressor("forest", seed).fit(features, np.log(time_s))
     found = permutation_importance(
         model, features, np.log(time_s), n_repeats=rounds, random_state=seed, scoring="neg_mean_absolute_error"
     )
@@ -151,9 +122,9 @@ def importances(queries: Sequence[Query], time_s: Array, seed: int, rounds: int 
 def reduced_errors(queries: Sequence[Query], time_s: Array, seed: int) -> dict[str, float]:
     """A forest's test error with all statistics of block sizes, and with each one alone."""
     settings, statistics = plain_features(queries)[:, 3:], _statistics(queries)
-    found = {"all": held_out_error("forest", np.column_stack([settings, statistics]), time_s, seed)}
+    found = {"all": unseen_error("forest", np.column_stack([settings, statistics]), time_s, seed)}
     for at, name in enumerate(STATISTICS):
-        found[name] = held_out_error("forest", np.column_stack([settings, statistics[:, [at]]]), time_s, seed)
+        found[name] = unseen_error("forest", np.column_stack([settings, statistics[:, [at]]]), time_s, seed)
     return found
 
 

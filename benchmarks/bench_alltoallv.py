@@ -21,10 +21,11 @@ from statistics import geometric_mean, median
 import numpy as np
 
 from alltoallv_figures import draw
-from alltoallv_model import COMPARED, CostModel, Query, held_out_error, importances, plain_features, reduced_errors
+from alltoallv_model import CostModel, Query, importances, plain_features, reduced_errors
 from alltoallv_parts import captured_shapes, explored_shapes
 from alltoallv_simulators import NETWORKS, Pattern, Timing, compile_cluster, simulate_own
 from colltune.alltoallv.lookup_table import LIBRARY, Setting, Shape
+from colltune_study.research.time_models import COMPARED, unseen_error
 from make_alltoallv_table import (
     HELD_OUT,
     HUGE,
@@ -152,7 +153,7 @@ def compare_models(timings: Sequence[Timing]) -> dict[str, float]:
     uniform = [t for t in timings if t.pattern.distribution == "uniform"]
     features, measured = plain_features([query(t) for t in uniform]), times_s(uniform)
     figures = {
-        f"error_{name}": float(np.mean([held_out_error(name, features, measured, seed) for seed in SEEDS]))
+        f"error_{name}": float(np.mean([unseen_error(name, features, measured, seed) for seed in SEEDS]))
         for name in COMPARED
     }
     mixed = [t for t in timings if t.shape == TRAINING[0]]
