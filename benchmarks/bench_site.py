@@ -36,12 +36,12 @@ import numpy as np
 from colltune.bench.recorded_cluster import RecordedBench
 from colltune.core.proven import Verdict
 from colltune.measure.replay import TimeDrift
-from colltune.session.recorded_campaign import DRIFT_SD, LAUNCH_S, Delivery, deliver_into
+from colltune.session.recorded_campaign import DRIFT_SD, LAUNCH_S
 from colltune.session.tuning.options import Listener, TuneResult
 from colltune.site.store import SiteStore
 from colltune.store.grid import Grid
 from colltune_study.recorded.dataset import load_grids
-from colltune_study.research.delivery import by_cluster, deliver
+from colltune_study.research.delivery import Delivery, by_cluster, deliver, deliver_into
 from part_of_grid import part_of
 
 DATA = Path(__file__).parent / "data"

@@ -26,10 +26,10 @@ from colltune.core.rules import RuleSet
 from colltune.core.sample import DEFAULT, Scenario
 from colltune.core.units import format_size
 from colltune.measure.replay import TimeDrift
-from colltune.session.recorded_campaign import DRIFT_SD, LAUNCH_S, LAUNCH_SD, deliver_into
+from colltune.session.recorded_campaign import DRIFT_SD, LAUNCH_S, LAUNCH_SD
 from colltune.store.grid import Grid
 from colltune_study.recorded.dataset import load_grids
-from colltune_study.research.delivery import by_cluster
+from colltune_study.research.delivery import by_cluster, deliver_into
 
 ROOT = Path(__file__).parents[1]
 CLUSTERS = {"LUMI": "pico_lumi.csv.gz", "Leonardo": "pico_leonardo.csv.gz"}

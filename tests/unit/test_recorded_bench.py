@@ -16,7 +16,6 @@ from colltune.core.sample import DEFAULT, Choice, Sample, Scenario
 from colltune.core.space import Point, Space
 from colltune.learn.decision import DecisionLearner
 from colltune.measure.contract import Effort
-from colltune.session.recorded_campaign import Delivery
 from colltune.session.tuning.options import TuneOptions
 from colltune.session.tuning.tune import tune
 from colltune.store.grid import Grid
@@ -24,7 +23,7 @@ from colltune_study.recorded.dataset import load_grids
 from colltune_study.recorded.launch_effects import AS_MEASURED, NO_EFFECTS
 from colltune_study.research.campaign_figures import by_table, campaigns_table, draw_campaigns, write_campaigns
 from colltune_study.research.contract import Strategy
-from colltune_study.research.delivery import by_cluster, deliver
+from colltune_study.research.delivery import Delivery, by_cluster, deliver
 from colltune_study.research.evaluation import load
 from colltune_study.research.simulate import Pace, simulate
 from colltune_study.research.whole_campaigns import CampaignPlan, run_campaigns

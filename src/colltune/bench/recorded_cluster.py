@@ -1,11 +1,7 @@
 """A machine that exists only as tables of recorded times: what a tuning would have done there, without an MPI."""
 
-from __future__ import annotations
-
 import math
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
@@ -36,12 +32,11 @@ class RecordedBench(WithoutMpi):
     lognormal factor of its own, with the standard deviation ``launch_sd`` of its logarithm, and all times follow
     ``drift`` and ``effects``. ``cost``: of a measurement, where the table does not say it. A candidate is compared with
     the library's default as it was recorded, or with what ``default`` says; scenarios of which that was not recorded
-    cannot be tuned. ``machine``: its name; else the names of its tables. ``thinking``: charges the clock with our own
-    computing; then the next point is asked for while one is measured, as with a real job. Raises InputError where
-    nothing can be tuned.
+    cannot be tuned. ``machine``: its name; else the names of its tables. Raises InputError where nothing can be tuned.
     """
 
     start_text: ClassVar[str] = "replaying recorded times"
+    launch_type: ClassVar[type["RecordedLaunch"]]
     grids: Sequence[Grid]
     launch_s: float = 5.0
     launch_sd: float = 0.0
@@ -49,7 +44,6 @@ class RecordedBench(WithoutMpi):
     cost: MeasuringCost = field(default_factory=MeasuringCost)
     default: Callable[[Scenario], Choice] | None = None
     machine: str = ""
-    thinking: Thinking | None = None
     effects: Effects | None = None
     _launches: list[ReplaySource] = field(default_factory=list)
 
@@ -108,15 +102,14 @@ class RecordedBench(WithoutMpi):
         return Topology.serial(hosts) if named is None else load_topology(named, hosts)
 
     def now_s(self) -> float:
-        """Seconds since the first launch was asked for: launches and measurements, and thinking that is charged."""
-        thought_s = self.thinking.charged_s if self.thinking is not None else 0.0
-        return thought_s + sum(launch.now_s for launch in self._launches)
+        """Seconds since the first launch was asked for: launches and measurements."""
+        return sum(launch.now_s for launch in self._launches)
 
     def launch(self, seed: int, *, on_event: Event = unheard) -> ReplaySource:
         """The next launch, numbered from 0."""
         number = len(self._launches)
         tables = _Tables(self._tables)
-        launch = _Launch(
+        launch = self.launch_type(
             tables,
             self.environment,
             seed,
@@ -128,7 +121,6 @@ class RecordedBench(WithoutMpi):
             self.drift,
             self.effects,
         )
-        launch.ahead, launch.thinking = self.thinking is not None, self.thinking
         on_event("launch", {"number": number})
         self._launches.append(launch)
         return launch
@@ -138,48 +130,13 @@ class RecordedBench(WithoutMpi):
         return Tuning(self.environment, rule_sets, {}, {})
 
 
-class Thinking:
-    """Our own computing since it was made, in seconds of the processor.
-
-    ``spent_s``: all of it; ``charged_s``: without what lay beside a measurement. What the replay itself computes is in
-    neither.
-    """
-
-    def __init__(self) -> None:
-        self._began_s = self._since_s = time.process_time()
-        self._replayed_s = self._charged_s = self._hidden_s = 0.0
-
-    @property
-    def spent_s(self) -> float:
-        return time.process_time() - self._began_s - self._replayed_s
-
-    @property
-    def charged_s(self) -> float:
-        return self._charged_s + max(time.process_time() - self._since_s - self._hidden_s, 0.0)
-
-    @contextmanager
-    def measuring(self) -> Iterator[list[Sample]]:
-        """While the samples that it is given are replayed; what is computed next lies beside their measurement."""
-        self._charged_s, began_s, samples = self.charged_s, time.process_time(), list[Sample]()
-        self._since_s = math.inf  # the clock stands still
-        yield samples
-        self._since_s, self._hidden_s = time.process_time(), sum(sample.cost_s for sample in samples)
-        self._replayed_s += self._since_s - began_s
-
-
-class _Launch(ReplaySource):
-    """One that is as patient as the agent; ``thinking``: that of its bench."""
-
-    thinking: Thinking | None = None
+class RecordedLaunch(ReplaySource):
+    """One that is as patient as the agent."""
 
     def _measured(self, point: Point, effort: Effort) -> list[Sample]:
         known = [(point.scenario, choice) for choice in point.choices if (point.scenario, choice) in self._known]
         self._best_s = min((self._table.time(*pair) for pair in known), default=math.inf)
-        if self.thinking is None:
-            return super()._measured(point, effort)
-        with self.thinking.measuring() as samples:
-            samples += super()._measured(point, effort)
-        return samples
+        return super()._measured(point, effort)
 
     def _answer(self, scenario: Scenario, choice: Choice, repetitions: int, effort: Effort) -> Answered:
         if (scenario, choice) in self._known:
@@ -190,6 +147,9 @@ class _Launch(ReplaySource):
     @cached_property
     def _known(self) -> frozenset[Pair]:
         return frozenset(self._table.recorded)
+
+
+RecordedBench.launch_type = RecordedLaunch
 
 
 class _Tables:

@@ -40,7 +40,7 @@ def _recorded(out: Path) -> None:
     from colltune.cli.display import Display
     from colltune.measure.replay import TimeDrift
     from colltune.session.make_page import make_page
-    from colltune.session.recorded_campaign import DRIFT_SD, LAUNCH_S, LAUNCH_SD, deliver_into
+    from colltune.session.recorded_campaign import DRIFT_SD, LAUNCH_S, LAUNCH_SD, tune_recorded
     from colltune.store.grid import unpack_grids
 
     with resources.as_file(resources.files("colltune.bench") / "lumi.npz") as path:
@@ -49,12 +49,12 @@ def _recorded(out: Path) -> None:
     with Display() as display:
         bench = RecordedBench(grids, LAUNCH_S, LAUNCH_SD, TimeDrift(DRIFT_SD, 0), machine="LUMI")
         display.bench(bench)
-        delivered, result = deliver_into(out, bench, _RECORDED_BUDGET_S, 0, display.listener())
+        score, result = tune_recorded(out, bench, _RECORDED_BUDGET_S, 0, display.listener())
     display.result(result, out)
     scenarios = sum(len(grid.scenarios) for grid in grids)
-    harmed = "none" if delivered.harmed == 0.0 else f"{delivered.harmed:.1%}"
+    harmed = "none" if score.harmed == 0.0 else f"{score.harmed:.1%}"
     echo(
-        f"judged     by the whole record: {delivered.captured:.0%} of what the fastest choice of each of the"
+        f"judged     by the whole record: {score.captured:.0%} of what the fastest choice of each of the"
         f" {scenarios} scenarios gains; slower than the default by 3% or more: {harmed}"
     )
     echo(f"Look at it: {make_page(out)}")

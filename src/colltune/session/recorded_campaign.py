@@ -5,13 +5,11 @@ table, each by its weight. A choice that is not legal at a scenario leaves it to
 """
 
 import math
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from colltune.bench.recorded_cluster import RecordedBench
-from colltune.core.proven import Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import DEFAULT, Scenario
 from colltune.core.space import Weight, weights_by_ranks
@@ -27,34 +25,22 @@ DRIFT_SD = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
-    """One campaign. ``harmed``: the share of the weighted scenarios that are slower by more than 3%; ``worst``: the
-    greatest time over the default's. ``total_s``: on the replay's clock; ``thinking_s``: what we computed, in seconds
-    of the processor; ``thinking_share``: of ``total_s``, the part of it that lay beside no measurement and was charged.
-    ``rules``: those that depart from the default; ``decided``: how many of the ``scenarios`` of the table have one.
+class TableScore:
+    """A tuning on all that its tables hold.
+
+    ``captured``: of the headroom. ``harmed``: the share of the weighted scenarios that are slower by more than 3%;
+    ``worst``: the greatest time over the default's. ``decided``: how many of the ``scenarios`` have a rule that departs
+    from the default.
     """
 
-    table: str
-    seed: int
-    budget_s: float
     captured: float
     harmed: float
     worst: float
-    total_s: float
-    fixed_cost_s: float
-    thinking_s: float
-    kept: int
-    rules: int
-    thinking_share: float = 0.0
-    decided: int = 0
-    scenarios: int = 0
-
-    @property
-    def overrun(self) -> float:
-        return self.total_s / max(self.budget_s, self.fixed_cost_s)
+    decided: int
+    scenarios: int
 
 
-def deliver_into(
+def tune_recorded(
     out: Path,
     bench: RecordedBench,
     budget_s: float,
@@ -63,7 +49,7 @@ def deliver_into(
     *,
     store: Path | None = None,
     weights: Callable[[int, int], Weight] = weights_by_ranks,
-) -> tuple[Delivery, TuneResult]:
+) -> tuple[TableScore, TuneResult]:
     """Tunes all sizes of the tables of ``bench`` with ``budget_s``, and leaves the tuning in ``out``.
 
     ``store``: that of its site, if it has one. ``weights``: of gains, in the tuning and in the score. Raises InputError
@@ -71,40 +57,20 @@ def deliver_into(
     """
     grids = bench.grids
     sizes = [scenario.size_bytes for grid in grids for scenario in grid.scenarios]
-    options = TuneOptions(
-        collectives=tuple(grid.collective for grid in grids),
-        smallest_bytes=min(sizes),
-        largest_bytes=max(sizes),
-        budget_s=budget_s,
-        seed=seed,
-        store=store,
-        weights=weights,
-    )
-    began_s = time.process_time()
+    names = tuple(grid.collective for grid in grids)
+    options = TuneOptions(names, min(sizes), max(sizes), budget_s=budget_s, seed=seed, store=store, weights=weights)
     result = tune(bench, options, out, listener)
-    thinking, total_s = bench.thinking, bench.now_s()
-    thinking_s = time.process_time() - began_s if thinking is None else thinking.spent_s
     scores = list(_scores(grids, result.tuning.rule_sets, weights(bench.nodes, bench.ppn)))
     weight = sum(score.weight for score in scores)
     headroom = sum(score.weight * score.best for score in scores)
-    summary = result.tuning.summary
-    delivered = Delivery(
-        table=bench.machine,
-        seed=seed,
-        budget_s=budget_s,
+    score = TableScore(
         captured=sum(score.weight * score.tuned for score in scores) / headroom if headroom > 0.0 else 1.0,
         harmed=sum(score.weight for score in scores if score.tuned < -math.log(SLOWER)) / weight,
         worst=math.exp(-min(score.tuned for score in scores)),
-        total_s=total_s,
-        fixed_cost_s=summary.budget.fixed_cost_s if summary.budget else 0.0,
-        thinking_s=thinking_s,
-        thinking_share=thinking.charged_s / total_s if thinking is not None else 0.0,
         decided=sum(score.decided for score in scores),
         scenarios=len(scores),
-        kept=sum(decision.verdict is Verdict.KEPT for decision in result.decisions),
-        rules=sum(rule.choice != DEFAULT for rules in result.tuning.rule_sets.values() for rule in rules.rules),
     )
-    return delivered, result
+    return score, result
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from colltune.session.recorded_campaign import Delivery
     from colltune.store.grid import Grid
+    from colltune_study.research.delivery import Delivery
     from colltune_study.research.evaluation import Plan, StrategyComparison
     from colltune_study.research.simulate import Run
     from colltune_study.research.whole_campaigns import CampaignPlan

@@ -9,8 +9,8 @@ import numpy as np
 from colltune.core.sample import grouped
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_budget, format_count
-from colltune.session.recorded_campaign import Delivery
 from colltune_study.research.compare import Estimate, estimate, write_csv
+from colltune_study.research.delivery import Delivery
 from colltune_study.research.figures import COLOURS, STYLES, new_panels, save
 
 _PANELS = (("captured", "captured headroom"), ("harmed", "share slower by over 3%"), ("worst", "worst time / default"))

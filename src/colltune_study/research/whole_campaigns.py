@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 
 from colltune.core.errors import InputError
-from colltune.session.recorded_campaign import LAUNCH_S, Delivery
+from colltune.session.recorded_campaign import LAUNCH_S
 from colltune.store.grid import Grid
-from colltune_study.research.delivery import by_cluster, deliver
+from colltune_study.research.delivery import Delivery, by_cluster, deliver
 from colltune_study.research.processes import run_seeds
 
 

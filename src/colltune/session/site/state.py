@@ -100,8 +100,7 @@ class ShapeCoverage:
     """Coverage of one shape of job. ``tuned_s``: since the epoch; None where nothing was handed over.
 
     ``measured`` of ``pairs`` (scenario, choice) are known, by collective. ``proven`` and ``refused`` count decisions;
-    ``open`` what was not tried. ``next``: what a job of this shape would do. ``tuning_h``: node-hours of
-    the last tuning.
+    ``open`` what was not tried. ``next``: what a job of this shape would do.
     """
 
     nodes: int
@@ -113,7 +112,6 @@ class ShapeCoverage:
     refused: int
     open: int
     next: str
-    tuning_h: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -198,7 +196,6 @@ def _shape(
         refused=count[Verdict.REFUSED],
         open=count[Verdict.NOT_TRIED],
         next=_next(measured, when_s, count[Verdict.NOT_TRIED], now_s),
-        tuning_h=0.0 if tuning is None else shape[0] * tuning.summary.total_s / 3600.0,
     )
 
 
