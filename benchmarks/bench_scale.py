@@ -4,7 +4,8 @@
 and place the first of 256 waiting points; then, as a measurement ends, choose what follows it. ``repack_10k_s`` is
 the last of these alone, which is what a running campaign pays for each point. Median of five.
 
-``machine_s_1024``, ``slowdown_1024``: see scale_1024.py. ``decide_s_JOB``: see scale_decide.py.
+``machine_s_1024``, ``slowdown_1024``: see scale_1024.py. ``decide_s_JOB``, ``rules_worst``, ``peak_mb``: see
+scale_decide.py. ``init_ms``: see scale_start.py.
 
 Merges its figures into bench/scale.json and prints that.
 """

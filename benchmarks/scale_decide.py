@@ -1,4 +1,10 @@
-"""How long the choices of a job of many nodes take: `colltune.distill.decide` alone, for MPICH's broadcasts.
+"""How long the choices of a job of many nodes take, and how many rules say them: for MPICH's broadcasts.
+
+With what these rules add to the start of a program (scale_start.py).
+
+``decide_s_JOB``: `colltune.distill.decide` alone. ``rules_worst``: the most rules of such a job, were all proven;
+``rules_gain``: the least part of the expected gain that these keep, of what any number of rules would. ``peak_mb``: the
+most memory that this took, with the times that are invented.
 
 The times are invented: what the bytes and the ranks cost, a part of each choice by itself that differs from one octave
 of nodes or sizes to the next, and noise. So most choices are the fastest somewhere, which is the worst case.
@@ -8,16 +14,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from random import Random
+from resource import RUSAGE_SELF, getrusage
 from time import process_time
 
 import numpy as np
 
 from colltune.catalog import load
 from colltune.core.sample import DEFAULT, Choice, Scenario
-from colltune.core.space import Prediction, Space, shapes, tuned_sizes
+from colltune.core.space import Prediction, Space, shapes, tuned_sizes, weights_in_job
 from colltune.distill.decide import decide
-from colltune.emit.mpich.below import shared_by
+from colltune.distill.few_rules import with_few_rules
+from colltune.distill.minimal_rules import distill_proven
+from colltune.emit.mpich.below import agreeing, inner_calls
+from scale_start import RULES, scale_start
 
 JOBS = {"2048x12": (2048, 12), "512x64": (512, 64)}
 
@@ -40,16 +51,27 @@ class Invented:
 
 
 def scale_decide() -> dict[str, float]:
-    """Seconds of the processor by job, without the model's."""
-    catalogue, name, figures = load("mpich", "5.0.2"), "bcast", {}
+    """Seconds of the processor by job, without the model's; rules and what they gain."""
+    catalogue, name, figures = load("mpich", "5.0.2"), "bcast", {"rules_worst": 0.0, "rules_gain": 1.0}
     for job, (nodes, ppn) in JOBS.items():
         grid = [Scenario(name, n, p, size) for n, p in shapes(nodes, ppn) for size in tuned_sizes(name, 1, 1 << 20)]
-        space = Space(name, tuple(grid), catalogue.legal)
+        space = Space(name, tuple(grid), catalogue.legal, weights_in_job(nodes, ppn))
         pairs = list(space.pairs())
         model = Invented(pairs)
         began_s = process_time()
         model.predict(pairs)
         asked_s = process_time()
-        decide({name: model}, {name: space}, [], lambda _s: DEFAULT, 1.02, lambda s, c: shared_by(catalogue, s, c))
+        inner = partial(inner_calls, catalogue)
+        decided = decide({name: model}, {name: space}, [], lambda _s: DEFAULT, 1.02, inner)[name]
         figures[f"decide_s_{job}"] = round(process_time() - asked_s - (asked_s - began_s), 2)
+        basis = catalogue.collective(name).basis
+        fewer = with_few_rules(decided, space, basis)
+        whole, kept = (sum(space.weight(s) * one.gains[s] for s in grid) for one in (decided, fewer))
+        figures["rules_gain"] = round(min(figures["rules_gain"], kept / whole), 3)
+        rules = len(distill_proven(fewer.choices, space, basis).rules)
+        figures["rules_worst"] = max(figures["rules_worst"], float(rules))
+        if job == "2048x12":
+            few = distill_proven(with_few_rules(decided, space, basis, RULES).choices, space, basis)
+            figures |= scale_start(agreeing(catalogue, few))
+    figures["peak_mb"] = round(getrusage(RUSAGE_SELF).ru_maxrss / 1024)
     return figures

@@ -1,7 +1,7 @@
 """A bench whose launches are drawn from a known truth and known noise: a tuning from end to end in a second."""
 
 import sys
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
@@ -11,6 +11,7 @@ from mpich_trees import default_trees
 from colltune.bench.backends.mpich import MpichBackend
 from colltune.bench.contract import Event, LibraryBench, Program, unheard
 from colltune.catalog import Catalogue
+from colltune.core.inner_calls import InnerCall, SharedCall, shared_calls
 from colltune.core.rules import RuleSet
 from colltune.core.sample import DEFAULT, Choice, Environment, Scenario, Status
 from colltune.core.space import Space, shapes, tuned_sizes
@@ -75,8 +76,8 @@ class MemoryBench:
     def baseline(self, scenario: Scenario) -> Choice:
         return DEFAULT
 
-    def shared(self, scenario: Scenario, choice: Choice) -> Mapping[Hashable, Choice]:
-        return self.backend.shared(scenario, choice)
+    def inner_calls(self, collective: str, choice: Choice) -> Sequence[InnerCall]:
+        return self.backend.inner_calls(collective, choice)
 
     def space(self, collective: str, smallest: int, largest: int) -> Space:
         sizes = tuned_sizes(collective, smallest, largest)
@@ -144,9 +145,9 @@ class MemoryLibrary(MemoryBench):
         faulty = {"FAULT": self.fault} if variables and self.fault else {}
         return Program([sys.executable, "-I", "-S", "-c", _CONFORMANCE, *arguments], {**(variables or {}), **faulty})
 
-    def touched_by_default(self, scenario: Scenario) -> Mapping[Hashable, Choice]:
+    def touched_by_default(self, scenario: Scenario) -> Mapping[SharedCall, Choice]:
         twin = self.backend.twin(scenario, "single")
-        return {} if twin is None else self.shared(scenario, twin)
+        return {} if twin is None else shared_calls(self.inner_calls, scenario, twin)
 
     def settings(self, collective: str, choice: Choice) -> Settings:
         return ((f"{collective}_algorithm", ["default", *self.algorithms].index(choice.algorithm)),)

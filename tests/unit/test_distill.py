@@ -260,7 +260,7 @@ def test_no_model_is_asked_for_what_is_legal_only_beyond_the_grid():
     beyond = Scenario("bcast", 4, 1, 1 << 20)
     assert {POW2, LARGE} <= set(space.choices(beyond)) - set(space.all_choices)
     measured = {pair: 1e-6 if pair[1] == A else 2e-6 for pair in space.pairs()}
-    assert set(Selection(Learned(), space, measured).log_times(beyond)) == set(space.all_choices)
+    assert set(Selection(Learned(), space, measured).legal(beyond)) == set(space.all_choices)
     assert distill(Learned(), space, measured, SizeBasis.MESSAGE).evaluate(space.scenarios[0]) == A
 
 
@@ -306,7 +306,7 @@ def test_choices_that_meet_below_a_composition_are_settled_by_what_gains_most(ad
     samples = [Sample(s, choice, Status.OK, (time_s,)) for (s, choice), time_s in times.items()]
     space = Space("bcast", (MINE, BESIDE), lambda _scenario: (DEFAULT, two, three, flat))
     bench = Bench(usual)
-    settled = decide_one(times, space, samples, bench.baseline, 1.03, bench.shared).choices
+    settled = decide_one(times, space, samples, bench.baseline, 1.03, bench.inner_calls).choices
     expected = {MINE: three, BESIDE: three} if advantage > 1.0 else {MINE: two, BESIDE: flat}
     assert settled == expected
     free = decide_one(times, space, samples, bench.baseline, 1.03).choices

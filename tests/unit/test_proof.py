@@ -1,7 +1,7 @@
 """The proof and the comparison of the files, on simulated launches whose true times are known."""
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from colltune.catalog import Catalogue, load
+from colltune.core.inner_calls import InnerCall, SharedCall, shared_calls
 from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, SizeBasis, Status, parse_choice
 from colltune.core.space import Space, weights_in_job
 from colltune.core.stop import StopRequest
 from colltune.distill.decide import Decided
-from colltune.emit.mpich.below import shared_by
+from colltune.emit.mpich.below import inner_calls
 from colltune.judge.evidence import FEWEST_LAUNCHES
 from colltune.measure.contract import Effort
 from colltune.prove.compare.in_force import FilesComparison
@@ -58,11 +59,11 @@ class Bench:
     def baseline(self, _scenario: Scenario) -> Choice:
         return DEFAULT
 
-    def shared(self, scenario: Scenario, choice: Choice) -> Mapping[Hashable, Choice]:
-        return {**shared_by(self.catalogue, scenario, choice)}
+    def inner_calls(self, collective: str, choice: Choice) -> Sequence[InnerCall]:
+        return inner_calls(self.catalogue, collective, choice)
 
-    def touched_by_default(self, scenario: Scenario) -> Mapping[Hashable, Choice]:
-        return self.shared(scenario, Choice("alpha"))
+    def touched_by_default(self, scenario: Scenario) -> Mapping[SharedCall, Choice]:
+        return shared_calls(self.inner_calls, scenario, Choice("alpha"))
 
     @property
     def library(self) -> "Bench":

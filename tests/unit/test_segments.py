@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from rule_sets import CHOICES, rule_sets
 
 from colltune.core.decision_table import DecisionTable
+from colltune.core.inner_calls import InnerCall
 from colltune.core.rules import Region, RuleSet, Span, Steps
 from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, SizeBasis, Status
 from colltune.core.space import Space
-from colltune.distill.decide import ClaimCosts, decide
+from colltune.distill.decide import ClaimCosts, Decided, decide
+from colltune.distill.few_rules import with_few_rules
 from colltune.distill.minimal_rules import distill_proven
 from colltune.distill.overlay import Overlay
 from colltune.distill.segments import Segments
@@ -100,7 +102,7 @@ def test_what_scenarios_share_is_agreed_on_in_few_looks_whatever_disagrees() -> 
     """Each shape has another best choice, and all shapes of a size share what runs below theirs."""
     choices = tuple(Choice("composed", (("below", number),)) for number in range(6))
     shapes = tuple(2**power for power in range(1, 7))
-    scenarios = [at(size, nodes) for nodes in shapes for size in SIZES]
+    scenarios = [Scenario("bcast", nodes, 2, size) for nodes in shapes for size in SIZES]
 
     def time_s(scenario: Scenario, choice: Choice) -> float:
         if choice == DEFAULT:
@@ -112,15 +114,39 @@ def test_what_scenarios_share_is_agreed_on_in_few_looks_whatever_disagrees() -> 
     medians = {(s, c): time_s(s, c) for s in scenarios for c in (DEFAULT, *choices)}
     looks = []
 
-    def shared(scenario: Scenario, choice: Choice) -> dict[int, Choice]:
-        looks.append(scenario)
-        return {} if choice == DEFAULT else {scenario.size_bytes: choice}
+    def inner(collective: str, choice: Choice) -> list[InnerCall]:
+        looks.append(choice)
+        return [InnerCall("below", collective, across=False, choice=choice)]
 
     space = Space("bcast", tuple(scenarios), lambda _scenario: (DEFAULT, *choices))
-    found = decide({"bcast": MeasuredModel(medians)}, {"bcast": space}, [], lambda _one: DEFAULT, 1.03, shared)["bcast"]
+    found = decide({"bcast": MeasuredModel(medians)}, {"bcast": space}, [], lambda _one: DEFAULT, 1.03, inner)["bcast"]
     assert {c for c in found.choices.values() if c != DEFAULT} == {choices[-1]}
-    assert all(found.choices[at(size, shapes[-1])] == choices[-1] for size in SIZES)
+    assert all(found.choices[Scenario("bcast", shapes[-1], 2, size)] == choices[-1] for size in SIZES)
     assert len(looks) <= 3 * len(medians)
+
+
+@pytest.mark.parametrize("most", [1, 30, 60, 1000])
+def test_rules_are_few_and_say_what_gains_most(most: int) -> None:
+    """Every shape decides otherwise than its neighbours, so that each has a list of sizes of its own."""
+    shapes = [(nodes, ppn) for nodes in (2, 4, 8, 16) for ppn in (1, 2, 3)]
+    scenarios = [Scenario("bcast", nodes, ppn, size) for nodes, ppn in shapes for size in SIZES]
+    names = [Choice(name) for name in ("ring", "tree", "chain")]
+    choices = {s: names[(place + s.nodes) % 3] for place, s in enumerate(scenarios)}
+    gains = {s: float(s.nodes) for s in scenarios}
+    whole = Decided(choices, gains, dict.fromkeys(scenarios, 1.0))
+    space = Space(
+        "bcast", tuple(scenarios), lambda _scenario: (DEFAULT, *names), lambda s: 100.0 if s.ppn == 2 else 1.0
+    )
+    fewer = with_few_rules(whole, space, SizeBasis.MESSAGE, most)
+    rules = distill_proven(fewer.choices, space, SizeBasis.MESSAGE).rules
+    assert len(rules) <= most
+    assert all(choice in (DEFAULT, choices[s]) for s, choice in fewer.choices.items())
+    assert all(fewer.gains[s] == (0.0 if choice == DEFAULT else gains[s]) for s, choice in fewer.choices.items())
+    left_out = {(s.ppn == 2, s.nodes) for s, choice in fewer.choices.items() if choice == DEFAULT}
+    kept = {(s.ppn == 2, s.nodes) for s, choice in fewer.choices.items() if choice != DEFAULT}
+    assert (fewer == whole) == (most == 1000)
+    assert not kept or not left_out or max(left_out) <= min(kept), "something that gains less has a rule"
+    assert bool(kept) == (most > 1)
 
 
 BINOMIAL = Choice("binomial")

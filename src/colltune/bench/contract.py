@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Protocol
 
 from colltune.catalog import Catalogue
+from colltune.core.inner_calls import InnerCall, SharedCall
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Choice, Environment, Scenario
 from colltune.core.space import Space
@@ -93,8 +94,8 @@ class Bench(Place, Protocol):
         """What a candidate is compared with: the default, in the form of the candidate that is the same, if one is."""
         ...
 
-    def shared(self, scenario: Scenario, choice: Choice) -> Mapping[Hashable, Choice]:
-        """What ``choice`` decides in ``scenario`` that it has in common with other scenarios."""
+    def inner_calls(self, collective: str, choice: Choice) -> Sequence[InnerCall]:
+        """The calls below ``choice``, in which it has to agree with those of other scenarios."""
         ...
 
     def space(self, collective: str, smallest: int, largest: int) -> Space:
@@ -134,9 +135,9 @@ class WithoutMpi:
     parts_disturb: ClassVar[bool] = False
     library: ClassVar[LibraryBench | None] = None
 
-    def shared(self, scenario: Scenario, choice: Choice) -> Mapping[Hashable, Choice]:  # noqa: ARG002
-        """Nothing: every rule says the whole choice."""
-        return {}
+    def inner_calls(self, collective: str, choice: Choice) -> Sequence[InnerCall]:  # noqa: ARG002
+        """None: every rule says the whole choice."""
+        return ()
 
     def expressible(self, rule_set: RuleSet, jobs: Collection[tuple[int, int]] = ()) -> RuleSet:  # noqa: ARG002
         """All of it: no file of a library has to say it."""
@@ -159,8 +160,8 @@ class LibraryBench(Bench, Protocol):
         """The program ``name`` of native/, compiled for this MPI, to run under ``variables``."""
         ...
 
-    def touched_by_default(self, scenario: Scenario) -> Mapping[Hashable, Choice]:
-        """What the library's own choice in ``scenario`` has in common with other scenarios (see ``shared``)."""
+    def touched_by_default(self, scenario: Scenario) -> Mapping[SharedCall, Choice]:
+        """What runs in the inner calls of the library's own choice in ``scenario``."""
         ...
 
     def settings(self, collective: str, choice: Choice) -> Settings | None:

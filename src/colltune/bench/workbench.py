@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
@@ -14,6 +14,7 @@ from colltune.bench.backends import Backend, open_backend
 from colltune.bench.contract import Event, LibraryBench, Program, unheard
 from colltune.catalog import Catalogue
 from colltune.core.errors import EnvironmentMismatchError, InputError, LaunchError
+from colltune.core.inner_calls import InnerCall, SharedCall, shared_calls
 from colltune.core.rules import RuleSet
 from colltune.core.sample import COLLECTIVES, DEFAULT, Choice, Environment, Scenario, parse_collectives
 from colltune.core.space import Space, shapes, tuned_sizes
@@ -114,14 +115,14 @@ class Workbench:
         named = {f"{folder}/{name}": data for name, data in files.items()}
         return Tuning(self.environment, rule_sets, named, variables)
 
-    def shared(self, scenario: Scenario, choice: Choice) -> Mapping[Hashable, Choice]:
-        """What ``choice`` decides in ``scenario`` that it has in common with other scenarios, in the library's file."""
-        return self.backend.shared(scenario, choice)
+    def inner_calls(self, collective: str, choice: Choice) -> Sequence[InnerCall]:
+        """The calls below ``choice``, which the library's file cannot decide for it alone."""
+        return self.backend.inner_calls(collective, choice)
 
-    def touched_by_default(self, scenario: Scenario) -> Mapping[Hashable, Choice]:
-        """The same of the library's own choice."""
+    def touched_by_default(self, scenario: Scenario) -> Mapping[SharedCall, Choice]:
+        """What runs below the library's own choice."""
         twin = self.backend.twin(scenario, self.thread_level)
-        return {} if twin is None else self.shared(scenario, twin)
+        return {} if twin is None else shared_calls(self.inner_calls, scenario, twin)
 
     @property
     def headline(self) -> str:

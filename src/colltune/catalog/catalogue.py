@@ -5,7 +5,7 @@ Open MPI has algorithms by number, which a fresh communicator takes from control
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from itertools import product
 from math import prod
 from typing import Any
@@ -75,11 +75,27 @@ class Catalogue:
         # The size decides by its class alone, and a grid has many sizes of one.
         key = scenario.collective, scenario.nodes, scenario.ppn, self.size_class(scenario), thread_level
         if key not in self._legal:
-            found = [DEFAULT]
-            for algorithm, below in self._worth_measuring(scenario, thread_level):
-                found += _with_values(algorithm, tuple(_useful(p, below) for p in algorithm.tuned))
-            self._legal[key] = tuple(found)
+            # Most shapes of a large job differ in nothing that decides.
+            alike = (scenario.collective, thread_level, *self._deciding(scenario))
+            if alike not in self._legal:
+                found = [DEFAULT]
+                for algorithm, below in self._worth_measuring(scenario, thread_level):
+                    found += _with_values(algorithm, tuple(_useful(p, below) for p in algorithm.tuned))
+                self._legal[alike] = tuple(found)
+            self._legal[key] = self._legal[alike]
         return self._legal[key]
+
+    def _deciding(self, scenario: Scenario) -> tuple[object, ...]:
+        """All of a scenario that its candidates depend on."""
+        limited = tuple(value < scenario.size_bytes for value in _limited(self, scenario.collective, "size"))
+        most = max((2, *_limited(self, scenario.collective, "ranks", "ranks-1"))) + 1
+        return (
+            *_Below(scenario).held,
+            held_needs(scenario),
+            min(scenario.ranks, most),
+            min(scenario.nodes, most),
+            limited,
+        )
 
     def count_legal(self, scenario: Scenario, thread_level: str = "single") -> int:
         """How many candidates ``legal`` has, in a fraction of its time."""
@@ -101,7 +117,7 @@ class Catalogue:
             (count >= 1 << (ranks.bit_length() - 1), count >= ranks, count % ranks == 0)
             for ranks in (scenario.ranks, scenario.nodes, scenario.ppn)
         ]
-        limited = [value < scenario.size_bytes for value in _limited_by_size(self, scenario.collective)]
+        limited = [value < scenario.size_bytes for value in _limited(self, scenario.collective, "size")]
         return (*of_parts, *limited)
 
     def _worth_measuring(self, scenario: Scenario, thread_level: str) -> Iterator[tuple[Algorithm, Scenario]]:
@@ -109,14 +125,12 @@ class Catalogue:
         # With several threads in MPI the device has no shared-memory algorithms, so that on one node all its
         # compositions hand over to the flat default.
         device_helps = thread_level != "multiple" or scenario.nodes > 1
+        held, below = held_needs(scenario), _Below(scenario)
         for algorithm in self.collective(scenario.collective).algorithms:
             if algorithm.kind is Kind.COMPOSITION and not device_helps:
                 continue
-            if not algorithm.candidate or not needs_hold(algorithm.needs, scenario):
-                continue
-            below = _below(algorithm, scenario, thread_level) if algorithm.composed else scenario
-            if below is not None:
-                yield algorithm, below
+            if algorithm.candidate and algorithm.needs <= held and below.is_worth(algorithm, thread_level):
+                yield algorithm, below.leaders if algorithm.composed else scenario
 
     def settings(self, collective: str, choice: Choice) -> tuple[tuple[str, str], ...]:
         """The control variables to write before a call, as (full name, value); the default needs none.
@@ -171,33 +185,43 @@ def _choices(catalogue: Catalogue, collective: str) -> tuple[Choice, ...]:
 
 
 @cache
-def _limited_by_size(catalogue: Catalogue, collective: str) -> tuple[int, ...]:
-    """The values that parameters of ``collective`` have below the size of the message alone."""
+def _limited(catalogue: Catalogue, collective: str, *limits: str) -> tuple[int, ...]:
+    """The values of those parameters of ``collective`` that have one of ``limits``."""
     limited = [
         value
         for algorithm in catalogue.collective(collective).algorithms
         for parameter in algorithm.tuned
-        if parameter.limit == "size"
+        if parameter.limit in limits
         for value in parameter.values
         if isinstance(value, int)
     ]
     return tuple(sorted(set(limited)))
 
 
-def _below(algorithm: Algorithm, scenario: Scenario, thread_level: str) -> Scenario | None:
-    """The scenario of the leaders of a composed ``algorithm``; None where it is not worth measuring."""
-    if scenario.nodes < 2:
-        return None
-    threads = thread_level == "multiple" and algorithm.shares_nodes
-    if threads and algorithm.general_on_node != (algorithm.leaders is not None):
-        # Without algorithms of shared memory the same control variable holds between the nodes and inside them.
-        return None
-    # Not by `replace`, which takes ten times as long: this is done for each algorithm of each scenario.
-    leaders = Scenario(scenario.collective, scenario.nodes, 1, scenario.size_bytes)
-    if algorithm.leaders is None:
-        return leaders
-    inside = [Scenario(scenario.collective, 1, scenario.ppn, scenario.size_bytes)] if algorithm.general_on_node else []
-    return leaders if all(needs_hold(algorithm.leaders.needs, one) for one in (leaders, *inside)) else None
+class _Below:
+    """The calls below the compositions of ``scenario``, and what holds in them; made once for all of these."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._nodes = scenario.nodes
+        # Not by `replace`, which takes ten times as long.
+        self.leaders = Scenario(scenario.collective, scenario.nodes, 1, scenario.size_bytes)
+        self._inside = Scenario(scenario.collective, 1, scenario.ppn, scenario.size_bytes)
+
+    @cached_property
+    def held(self) -> tuple[frozenset[Need], frozenset[Need]]:
+        """What holds for the leaders, and for them and for the ranks of a node."""
+        led = held_needs(self.leaders)
+        return led, led & held_needs(self._inside)
+
+    def is_worth(self, algorithm: Algorithm, thread_level: str) -> bool:
+        """Whether what is below ``algorithm`` is worth measuring, if it is another choice than the library's own."""
+        if not algorithm.composed:
+            return True
+        threads = thread_level == "multiple" and algorithm.shares_nodes
+        if self._nodes < 2 or (threads and algorithm.general_on_node != (algorithm.leaders is not None)):
+            # Without algorithms of shared memory the same control variable holds between the nodes and inside them.
+            return False
+        return algorithm.leaders is None or algorithm.leaders.needs <= self.held[algorithm.general_on_node]
 
 
 def _with_values(algorithm: Algorithm, values: tuple[tuple[Value, ...], ...]) -> tuple[Choice, ...]:
@@ -230,9 +254,9 @@ def _parameter_settings(algorithm: Algorithm, choice: Choice) -> Iterator[tuple[
             yield parameter.cvar, str(chosen.get(parameter.name, parameter.default))
 
 
-def needs_hold(needs: frozenset[Need], scenario: Scenario) -> bool:
-    """Whether the tuner's own calls of ``scenario`` meet all of ``needs``."""
-    return not needs or all(_holds(need, scenario) for need in needs)
+def held_needs(scenario: Scenario) -> frozenset[Need]:
+    """The needs that the tuner's own calls of ``scenario`` meet."""
+    return frozenset(need for need in Need if _holds(need, scenario))
 
 
 def _holds(need: Need, scenario: Scenario) -> bool:

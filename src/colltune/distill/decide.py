@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import fmean, median
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colltune.catalog import Catalogue
+from colltune.core.inner_calls import Inner, InnerCall, SharedCall, shared_calls
 from colltune.core.medians import broken_choices, medians_of
 from colltune.core.rules import RuleSet
 from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, grouped
@@ -25,10 +26,6 @@ _NOISE = 0.07
 _EVERY_COUNT = 16
 # What a candidate is compared with in a scenario: the default, in one form or another.
 Baseline = Callable[[Scenario], Choice]
-# What a choice decides in common with other scenarios (see Backend.shared).
-Shared = Callable[[Scenario, Choice], Mapping[Hashable, Choice]]
-# By what is shared, and by what is needed of it: rows and columns of the choices that need it.
-_Sharing = dict[Hashable, dict[Choice, tuple[NDArray[np.int_], NDArray[np.int_]]]]
 
 
 @dataclass(frozen=True)
@@ -68,18 +65,18 @@ def decide(
     samples: Sequence[Sample],
     baseline: Baseline,
     threshold: float,
-    shared: Shared = lambda _scenario, _choice: {},
+    inner: Inner = lambda _collective, _choice: (),
     costs: ClaimCosts = ClaimCosts(),
 ) -> dict[str, Decided]:
     """The choice for every scenario of the grids of which the measurements let expect anything, by collective.
 
     The default stays unless another choice is expected to be ``threshold`` times as fast as ``baseline`` of it. Choices
     are made over few wide segments (`colltune.distill.segments`): one more claim has to gain what its time in the proof
-    brings to the others. Where choices do not agree on what is ``shared`` among their scenarios, what gains most there
+    brings to the others. Where choices do not agree on what runs in an ``inner`` call of theirs, what gains most there
     prevails, and the others are made anew among the choices that agree with it.
     """
     tables = {
-        name: _Gains(models[name], space, samples, baseline, math.log(threshold), shared)
+        name: _Gains(models[name], space, samples, baseline, math.log(threshold), inner)
         for name, space in spaces.items()
     }
     a_second = _last_second([one for table in tables.values() for one in table.worth_proving(costs.claim_s)], costs)
@@ -106,34 +103,42 @@ class _Gains:
     """What each choice is expected to gain at each scenario of one collective."""
 
     def __init__(
-        self, model: Model, space: Space, samples: Sequence[Sample], baseline: Baseline, floor: float, shared: Shared
+        self, model: Model, space: Space, samples: Sequence[Sample], baseline: Baseline, floor: float, inner: Inner
     ) -> None:
         self._measured = medians_of(samples)
         # Where calls meet page faults, also with a heap that keeps what is freed: a rule may lose in neither state.
         keeping = [replace(sample, times_s=(sample.kept_s,)) if sample.kept_s else sample for sample in samples]
         self._states = [self._measured, medians_of(keeping)]
         self._selection = Selection(model, space, self._measured)
-        self._space, self._baseline, self._floor, self._shared = space, baseline, floor, shared
-        self._broken = {choice for name, choice in broken_choices(samples) if name == space.collective}
+        self._space, self._baseline, self._floor, self._inner = space, baseline, floor, inner
         self._selection.prepare(space.scenarios)
+        by_default = {scenario: self._log_time_by_default(scenario) for scenario in space.scenarios}
         # Where nothing is known of the default nothing can be said to be faster.
-        self._scenarios = [s for s in space.scenarios if math.isfinite(self._default(s))]
-        self._defaults = np.array([self._default(scenario) for scenario in self._scenarios])
+        self._rows = {s: row for row, s in enumerate(s for s in space.scenarios if math.isfinite(by_default[s]))}
+        self._scenarios = list(self._rows)
+        self._defaults = np.array([by_default[scenario] for scenario in self._scenarios])
         self._weights = np.array([space.weight(scenario) for scenario in self._scenarios])
-        known = dict.fromkeys(choice for s in self._scenarios for choice in self._selection.log_times(s))
-        self._choices = sorted(known.keys() - {DEFAULT} - self._broken)
+        broken = {DEFAULT, *(choice for name, choice in broken_choices(samples) if name == space.collective)}
+        self._choices = sorted(self._selection.columns.keys() - broken)
         self._columns = {choice: column for column, choice in enumerate(self._choices)}
-        self._gains = self._log_speed_ups()
-
-    def _log_speed_ups(self) -> Floats:
-        """(scenarios, choices): over the default; minus infinity for what failed, NaN for what is no candidate."""
-        gains = np.full((len(self._scenarios), len(self._columns)), np.nan)
+        self._gains = self._defaults[:, None] - self._log_times()
+        # The same for what a scenario is compared with too, where it seems no candidate.
+        self._speed_ups: list[list[float]] = self._gains.tolist()
         for row, scenario in enumerate(self._scenarios):
-            default, baseline = self._defaults[row], self._baseline(scenario)
-            for choice, log_time in self._selection.log_times(scenario).items():
-                if choice != baseline and (column := self._columns.get(choice)) is not None:
-                    gains[row, column] = default - log_time
-        return gains
+            if (column := self._columns.get(baseline(scenario))) is not None:
+                self._gains[row, column] = np.nan
+
+    def _log_time_by_default(self, scenario: Scenario) -> float:
+        """NaN or infinite where that is not known."""
+        log_times, columns = self._selection.log_times(scenario), self._selection.columns
+        places = (columns[choice] for choice in (self._baseline(scenario), DEFAULT) if choice in columns)
+        return next((float(log_times[place]) for place in places if not np.isnan(log_times[place])), math.nan)
+
+    def _log_times(self) -> Floats:
+        """(scenarios, choices): infinite for what failed, NaN for what is not legal."""
+        columns = [self._selection.columns[choice] for choice in self._choices]
+        rows = [self._selection.log_times(scenario) for scenario in self._scenarios]
+        return np.array(rows)[:, columns] if rows else np.empty((0, len(columns)))
 
     def worth_proving(self, claim_s: Callable[[float, float], float]) -> Iterator[tuple[float, float]]:
         """What the best choice of each scenario gains, by its weight, and the seconds of a claim for it alone."""
@@ -149,13 +154,12 @@ class _Gains:
     def decided(self, price: Callable[[float, float], float]) -> Decided:
         """``price``: what a claim has to gain, by the time of its calls by default and by its gain."""
         segments = self._segments(price)
-        choices, sharing = segments.decide(), None
-        while more := _settled(choices, self._shared, self._gain):
-            sharing = sharing or self._sharing(segments)
-            segments = replace(segments, worth=_agreeing(segments.worth, more, sharing))
+        choices = segments.decide()
+        while more := _settled(choices, self._inner, self._gain):
+            segments = replace(segments, worth=_agreeing(segments, more, self._inner))
             choices = segments.decide()
         gains = {scenario: self._gain(scenario, choice) for scenario, choice in choices.items()}
-        default_s = {scenario: math.exp(self._default(scenario)) for scenario in choices}
+        default_s = dict(zip(self._scenarios, np.exp(self._defaults).tolist(), strict=True))
         for scenario, ends in _between(choices).items():
             choice = self._best_between(scenario, ends, sorted({choices[end] for end in ends}))
             choices[scenario], gains[scenario] = choice, fmean(self._gain(end, choice) for end in ends)
@@ -182,40 +186,24 @@ class _Gains:
 
     def _measured_slower(self) -> Iterator[tuple[int, int]]:
         """Row and column of what was slower than the default by more than noise, in any state of the heap."""
-        rows = {scenario: row for row, scenario in enumerate(self._scenarios)}
         for scenario, choice in self._measured:
             default = scenario, self._baseline(scenario)
-            known = scenario in rows and choice in self._columns and default in self._measured
+            known = scenario in self._rows and choice in self._columns and default in self._measured
             if known and any(times[scenario, choice] > math.exp(_NOISE) * times[default] for times in self._states):
-                yield rows[scenario], self._columns[choice]
-
-    def _sharing(self, segments: Segments) -> _Sharing:
-        rows, columns = np.nonzero(np.isfinite(segments.worth))
-        needs: dict[Hashable, dict[Choice, list[int]]] = {}
-        for place, (row, column) in enumerate(zip(rows.tolist(), columns.tolist(), strict=True)):
-            for key, value in self._shared(segments.scenarios[row], segments.choices[column]).items():
-                needs.setdefault(key, {}).setdefault(value, []).append(place)
-        return {
-            key: {value: (rows[places], columns[places]) for value, places in of_key.items()}
-            for key, of_key in needs.items()
-        }
-
-    def _default(self, scenario: Scenario) -> float:
-        """Logarithm of what a call takes; infinite where that is not known."""
-        times = self._selection.log_times(scenario)
-        return times.get(self._baseline(scenario), times.get(DEFAULT, math.inf))
+                yield self._rows[scenario], self._columns[choice]
 
     def _gain(self, scenario: Scenario, choice: Choice) -> float:
-        """The log speed-up over the default."""
+        """The log speed-up over the default; minus infinity where ``choice`` is not legal."""
         if choice == DEFAULT:
             return 0.0
-        return self._default(scenario) - self._selection.log_times(scenario).get(choice, math.inf)
+        gain = self._speed_ups[self._rows[scenario]][self._columns[choice]]
+        return -math.inf if math.isnan(gain) else gain
 
     def _best_between(self, scenario: Scenario, ends: Sequence[Scenario], choices: Sequence[Choice]) -> Choice:
         """What both ends choose, or of the ``choices`` of either the one that gains most at both together."""
         if list(choices) == [DEFAULT]:
             return DEFAULT
-        legal = self._space.choices(scenario)
+        legal = self._selection.legal(scenario)
         gains = {
             choice: fmean(self._gain(end, choice) for end in ends)
             for choice in choices
@@ -232,50 +220,65 @@ def _between(decided: Mapping[Scenario, Choice]) -> dict[Scenario, tuple[Scenari
     for (ppn, low), (other_ppn, high) in pairwise(sorted(of_shape)):
         if other_ppn != ppn or high - low < 2:
             continue
+        ends = {one.size_bytes: one for one in of_shape[ppn, high]}
         for nodes in range(low + 1, high) if high <= _EVERY_COUNT else [(low + high) // 2]:
             for one in of_shape[ppn, low]:
-                if (other := replace(one, nodes=high)) in decided:
-                    found[replace(one, nodes=nodes)] = (one, other)
+                if one.size_bytes in ends:
+                    found[Scenario(one.collective, nodes, ppn, one.size_bytes)] = (one, ends[one.size_bytes])
     return found
 
 
-def _agreeing(worth: Floats, settled: Mapping[Hashable, Choice], sharing: _Sharing) -> Floats:
-    """``worth`` of the choices that agree with what is settled."""
-    left = worth.copy()
-    for key, value in settled.items():
-        for other, places in sharing[key].items():
-            if other != value:
-                left[places] = np.nan
+def _agreeing(segments: Segments, settled: Mapping[SharedCall, Choice], inner: Inner) -> Floats:
+    """``worth`` of the choices that agree with what is settled; NaN for the others."""
+    left, made = segments.worth.copy(), np.isfinite(segments.worth)
+    codes = {choice: code for code, choice in enumerate(dict.fromkeys(settled.values()))}
+    required: dict[InnerCall, NDArray[np.int_]] = {}  # of a kind of calls in each scenario; -1: nothing
+    for column, choice in enumerate(segments.choices):
+        for call in inner(segments.scenarios[0].collective, choice):
+            kind = call._replace(choice=DEFAULT)
+            if kind not in required:
+                values = _settled_below(kind, segments.scenarios, settled)
+                required[kind] = np.array([-1 if value is None else codes[value] for value in values])
+            differs = (required[kind] >= 0) & (required[kind] != codes.get(call.choice, -1))
+            left[made[:, column] & differs, column] = np.nan
     return left
 
 
+def _settled_below(
+    kind: InnerCall, scenarios: Sequence[Scenario], settled: Mapping[SharedCall, Choice]
+) -> list[Choice | None]:
+    """What is settled for the ``kind`` of calls of each of ``scenarios``."""
+    calls = (shared_calls(lambda *_: (kind,), scenario, kind.choice) for scenario in scenarios)
+    return [next(map(settled.get, some), None) for some in calls]
+
+
 def _settled(
-    decided: Mapping[Scenario, Choice], shared: Shared, gain: Callable[[Scenario, Choice], float]
-) -> dict[Hashable, Choice]:
+    decided: Mapping[Scenario, Choice], inner: Inner, gain: Callable[[Scenario, Choice], float]
+) -> dict[SharedCall, Choice]:
     """What the choices do not agree on, with what gains most there; that with the most gain at stake comes first.
 
     A scenario whose choice does not prevail in one thing has no say in the others: it is made anew. Settled are all
     at once, since each time that choices are made anew takes as long as the first.
     """
-    votes: defaultdict[Hashable, dict[Scenario, Choice]] = defaultdict(dict)
-    gains: dict[Scenario, float] = {}
-    for scenario, choice in decided.items():
-        if choice != DEFAULT:
-            gains[scenario] = max(gain(scenario, choice), 0.0)
-            for key, value in shared(scenario, choice).items():
-                votes[key][scenario] = value
+    votes: defaultdict[SharedCall, dict[int, Choice]] = defaultdict(dict)
+    gains: dict[int, float] = {}  # by the place of a scenario, as the votes are
+    for place, (scenario, choice) in enumerate(decided.items()):
+        if choice != DEFAULT and (calls := shared_calls(inner, scenario, choice)):
+            gains[place] = max(gain(scenario, choice), 0.0)
+            for key, value in calls.items():
+                votes[key][place] = value
     conflicts = {key: some for key, some in votes.items() if len(set(some.values())) > 1}
-    settled: dict[Hashable, Choice] = {}
-    for key in sorted(conflicts, key=lambda one: -sum(gains.get(scenario, 0.0) for scenario in conflicts[one])):
+    settled: dict[SharedCall, Choice] = {}
+    for key in sorted(conflicts, key=lambda one: -sum(gains[place] for place in conflicts[one])):
         at_stake: defaultdict[Choice, float] = defaultdict(float)
-        for scenario, value in conflicts[key].items():
-            if scenario in gains:
-                at_stake[value] += gains[scenario]
+        for place, value in conflicts[key].items():
+            if place in gains:
+                at_stake[value] += gains[place]
         if len(at_stake) > 1:
             settled[key] = max(at_stake, key=at_stake.__getitem__)
-            for scenario, value in conflicts[key].items():
+            for place, value in conflicts[key].items():
                 if value != settled[key]:
-                    gains.pop(scenario, None)
+                    gains.pop(place, None)
     return settled
 
 

@@ -8,6 +8,7 @@ form boxes of nodes x ranks per node, and of all ways to divide boxes by straigh
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +18,12 @@ from colltune.core.sample import DEFAULT, Choice, Scenario
 Floats = NDArray[np.float64]
 # Of the luck of being the best of many, the part in what is compared with the default, which is not of these.
 _OF_DEFAULT = 0.5
+# Spans of nodes whose paths are followed together: their tables fit a cache of the processor.
+_AT_ONCE = 16
 # First and last count of nodes, first and last of ranks per node, by their places.
 _Box = tuple[int, int, int, int]
+# (spans, 2): first and last, by their places.
+_Spans = NDArray[np.int_]
 
 
 @dataclass(frozen=True)
@@ -43,9 +48,8 @@ class Segments:
         rows = {(s.nodes, s.ppn, s.size_bytes): row for row, s in enumerate(self.scenarios)}
         made = np.isfinite(self.worth)
         for n0, n1, p0, p1 in self._boxes():
-            boxes = np.array([[n0, n1, p0, p1]])
-            gains = np.array([_over(table, boxes)[0] for table in self._sums])
-            path = self._path(gains, float(self._luck(boxes)[0]))
+            spans = np.array([[n0, n1]]), np.array([[p0, p1]])
+            path = self._path(_over(self._sums, *spans)[0, 0], float(self._luck(*spans)[0, 0]))
             for size, column in zip(self._sizes, path, strict=True):
                 for nodes in self._nodes[n0 : n1 + 1] if column >= 0 else ():
                     for ppn in self._ppns[p0 : p1 + 1]:
@@ -72,18 +76,18 @@ class Segments:
 
     @cached_property
     def _sums(self) -> Floats:
-        """(sizes, nodes + 1, ppns + 1, choices): what each choice is worth on all shapes before these."""
+        """(nodes + 1, ppns + 1, sizes, choices): what each choice is worth on all shapes before these."""
         lists = (self._nodes, self._ppns, self._sizes)
         nodes, ppns, sizes = ({value: place for place, value in enumerate(some)} for some in lists)
-        table = np.zeros((len(sizes), len(nodes) + 1, len(ppns) + 1, len(self.choices)))
-        places = np.array([(sizes[s.size_bytes], nodes[s.nodes] + 1, ppns[s.ppn] + 1) for s in self.scenarios]).T
-        breaks = -self._prices[places[0]][:, None]
+        table = np.zeros((len(nodes) + 1, len(ppns) + 1, len(sizes), len(self.choices)))
+        places = np.array([(nodes[s.nodes] + 1, ppns[s.ppn] + 1, sizes[s.size_bytes]) for s in self.scenarios]).T
+        breaks = -self._prices[places[2]][:, None]
         table[tuple(places)] = np.where(np.isneginf(self.worth), breaks, np.nan_to_num(self.worth, nan=0.0))
-        return np.asarray(table.cumsum(axis=1).cumsum(axis=2), dtype=np.float32)
+        return np.asarray(table.cumsum(axis=0).cumsum(axis=1), dtype=np.float32)
 
-    def _luck(self, boxes: NDArray[np.int_]) -> Floats:
-        """(boxes,): what the choice of each seems to gain by luck."""
-        return np.asarray(np.sqrt(np.maximum(_over(self._lucks, boxes), 0.0)))
+    def _luck(self, nodes: _Spans, ppns: _Spans) -> Floats:
+        """(nodes, ppns): what the choice of each box seems to gain by luck."""
+        return np.asarray(np.sqrt(np.maximum(_over(self._lucks, nodes, ppns), 0.0)))
 
     @cached_property
     def _lucks(self) -> Floats:
@@ -97,46 +101,47 @@ class Segments:
         """Those of the best division of all shapes."""
         if not self.choices or not self.scenarios:
             return
-        places = [
-            [(low, high) for low in range(len(some)) for high in range(low, len(some))]
-            for some in (self._nodes, self._ppns)
-        ]
-        boxes = np.array([(*nodes, *ppns) for nodes in places[0] for ppns in places[1]])
-        boxes = boxes[np.argsort((boxes[:, 1] - boxes[:, 0] + 1) * (boxes[:, 3] - boxes[:, 2] + 1), kind="stable")]
-        value = np.zeros((len(self._nodes),) * 2 + (len(self._ppns),) * 2)
-        value[tuple(boxes.T)] = self._values(boxes)
-        cuts: dict[_Box, tuple[_Box, _Box]] = {}
-        for n0, n1, p0, p1 in boxes.tolist():
-            by_nodes = value[n0, n0:n1, p0, p1] + value[n0 + 1 : n1 + 1, n1, p0, p1]
-            by_ppn = value[n0, n1, p0, p0:p1] + value[n0, n1, p0 + 1 : p1 + 1, p1]
-            best = np.concatenate([by_nodes, by_ppn])
+        counts, of_ppn = len(self._nodes), len(self._ppns)
+        nodes, ppns = (np.transpose(np.triu_indices(length)) for length in (counts, of_ppn))
+        value: Floats = np.zeros((counts,) * 2 + (of_ppn,) * 2)
+        value[nodes[:, :1], nodes[:, 1:], ppns[:, 0], ppns[:, 1]] = np.concatenate(
+            [self._values(some, ppns) for some in np.array_split(nodes, 1 + len(nodes) // _AT_ONCE)]
+        )
+        cuts = np.zeros(value.shape, dtype=int)  # 0: stays whole; else after which of its nodes, or of its ppns
+        for height, width in product(range(counts), range(of_ppn)):
+            n0, p0 = np.arange(counts - height)[:, None], np.arange(of_ppn - width)
+            n1, p1 = n0 + height, p0 + width
+            first, second = np.arange(height)[:, None, None], np.arange(width)[:, None, None]
+            by_nodes = value[n0, n0 + first, p0, p1] + value[n0 + first + 1, n1, p0, p1]
+            by_ppn = value[n0, n1, p0, p0 + second] + value[n0, n1, p0 + second + 1, p1]
+            whole = value[n0, n1, p0, p1][None]
             # What gains nothing more stays whole; the sums are of 32 bits.
-            if len(best) and best.max() > value[n0, n1, p0, p1] + 1e-6:
-                value[n0, n1, p0, p1], place = best.max(), int(best.argmax())
-                if (cut := n0 + place) < n1:
-                    cuts[n0, n1, p0, p1] = (n0, cut, p0, p1), (cut + 1, n1, p0, p1)
-                else:
-                    cut = p0 + place - (n1 - n0)
-                    cuts[n0, n1, p0, p1] = (n0, n1, p0, cut), (n0, n1, cut + 1, p1)
+            cuts[n0, n1, p0, p1] = cut = np.concatenate([whole + 1e-6, by_nodes, by_ppn]).argmax(axis=0)
+            best = np.take_along_axis(np.concatenate([whole, by_nodes, by_ppn]), cut[None], axis=0)
+            value[n0, n1, p0, p1] = best[0]
         ahead = [(0, len(self._nodes) - 1, 0, len(self._ppns) - 1)]
         while ahead:
-            box = ahead.pop()
-            if box in cuts:
-                ahead += cuts[box]
-            else:
+            a, b, c, d = box = ahead.pop()
+            last = a + int(cuts[box]) - 1
+            if last < a:
                 yield box
+            elif last < b:
+                ahead += (a, last, c, d), (last + 1, b, c, d)
+            else:
+                last += c - b
+                ahead += (a, b, c, last), (a, b, last + 1, d)
 
-    def _values(self, boxes: NDArray[np.int_]) -> Floats:
-        """(boxes,): what the best path through the sizes of each is worth."""
-        luck = self._luck(boxes)
-        quiet, value = np.zeros(len(boxes)), np.full((len(boxes), len(self.choices)), -np.inf, dtype=np.float32)
-        for table, price in zip(self._sums, self._prices, strict=True):
-            top = value.max(axis=1)
+    def _values(self, nodes: _Spans, ppns: _Spans) -> Floats:
+        """(nodes, ppns): what the best path through the sizes of each box is worth."""
+        luck = self._luck(nodes, ppns)
+        quiet, value = np.zeros(luck.shape), np.full((*luck.shape, len(self.choices)), -np.inf, dtype=np.float32)
+        for place, price in enumerate(self._prices):
+            top = value.max(axis=2)
             start = np.maximum(quiet - _OF_DEFAULT * luck, top - luck) - price
             np.maximum(quiet, top, out=quiet)
-            np.maximum(value, start[:, None].astype(np.float32), out=value)
-            value += _over(table, boxes)
-        return np.asarray(np.maximum(quiet, value.max(axis=1)))
+            np.maximum(value, start[:, :, None].astype(np.float32), out=value)
+            value += _over(self._sums[:, :, place], nodes, ppns)
+        return np.asarray(np.maximum(quiet, value.max(axis=2)))
 
     def _path(self, gains: Floats, luck: float) -> list[int]:
         """The choice at each size on the best path, -1 for the default; ``gains`` (sizes, choices)."""
@@ -157,11 +162,9 @@ class Segments:
         return path[::-1]
 
 
-def _over(sums: Floats, boxes: NDArray[np.int_]) -> Floats:
-    """(boxes, ...): the sum over each box, of a table that holds the sums of all before."""
-    n0, n1, p0, p1 = boxes.T
-    found: Floats = sums[n1 + 1, p1 + 1]
-    found -= sums[n0, p1 + 1]
-    found -= sums[n1 + 1, p0]
-    found += sums[n0, p0]
+def _over(sums: Floats, nodes: _Spans, ppns: _Spans) -> Floats:
+    """(nodes, ppns, ...): the sum over each box, of a table that holds the sums of all before."""
+    of_nodes = sums[nodes[:, 1] + 1] - sums[nodes[:, 0]]
+    found: Floats = of_nodes.take(ppns[:, 1] + 1, axis=1)
+    found -= of_nodes.take(ppns[:, 0], axis=1)
     return found

@@ -3,13 +3,24 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from colltune.core.sample import DEFAULT, Choice, Scenario
 from colltune.core.space import Model, Space
 
 Measured = Mapping[tuple[Scenario, Choice], float]
+Floats = NDArray[np.float64]
+
+
+class _Legal(NamedTuple):
+    """``choices`` that are legal together, kept so that no other tuple is ever in their place; their columns."""
+
+    choices: tuple[Choice, ...]
+    columns: Mapping[Choice, int]
+    places: NDArray[np.int_]
 
 
 @dataclass
@@ -28,14 +39,29 @@ class Selection:
     model: Model
     space: Space
     measured: Measured
-    _log_times: dict[Scenario, dict[Choice, float]] = field(default_factory=dict, init=False, repr=False)
+    _log_times: dict[Scenario, Floats] = field(default_factory=dict, init=False, repr=False)
+    _legal: dict[int, "_Legal"] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
-    def _known(self) -> frozenset[Choice]:
-        return frozenset(self.space.all_choices)
+    def columns(self) -> dict[Choice, int]:
+        """The place of each choice that is legal somewhere on the grid in a row of ``log_times``."""
+        return {choice: place for place, choice in enumerate(self.space.all_choices)}
 
-    def log_times(self, scenario: Scenario) -> dict[Choice, float]:
-        """Natural logarithm of the time per legal choice, up to a constant; infinite where the choice failed."""
+    def legal(self, scenario: Scenario) -> Mapping[Choice, int]:
+        """Those of ``columns`` that are legal in ``scenario``, in the space's order."""
+        return self._of(scenario).columns
+
+    def _of(self, scenario: Scenario) -> "_Legal":
+        choices = self.space.choices(scenario)
+        if (found := self._legal.get(id(choices))) is None:
+            columns = {choice: self.columns[choice] for choice in choices if choice in self.columns}
+            found = self._legal[id(choices)] = _Legal(choices, columns, np.array([*columns.values()], dtype=int))
+        return found
+
+    def log_times(self, scenario: Scenario) -> Floats:
+        """(choices,): natural logarithm of the time of each of ``columns``, up to a constant; infinite where the choice
+        failed, NaN where it is not legal.
+        """
         if scenario not in self._log_times:
             self.prepare([scenario])
         return self._log_times[scenario]
@@ -43,40 +69,38 @@ class Selection:
     def prepare(self, scenarios: Sequence[Scenario]) -> None:
         """Asks the model about many scenarios at once, which is much faster than one at a time."""
         new = [scenario for scenario in dict.fromkeys(scenarios) if scenario not in self._log_times]
-        pairs = [(s, choice) for s in new for choice in self.space.choices(s) if choice in self._known]
-        self._log_times |= {scenario: {} for scenario in new}
-        for (scenario, choice), value in zip(pairs, self.model.predict(pairs).log_time, strict=True):
-            self._log_times[scenario][choice] = float(value)
-        for scenario in new:
-            self._align(scenario, self._log_times[scenario])
+        legal = [self._of(scenario) for scenario in new]
+        pairs = [(scenario, choice) for scenario, some in zip(new, legal, strict=True) for choice in some.columns]
+        table, log_times, first = np.full((len(new), len(self.columns)), np.nan), self.model.predict(pairs).log_time, 0
+        for row, some in zip(table, legal, strict=True):
+            row[some.places] = log_times[first : first + len(some.places)]
+            first += len(some.places)
+        self._align({scenario: row for row, scenario in enumerate(new)}, table)
+        self._log_times |= dict(zip(new, table, strict=True))
 
-    def _align(self, scenario: Scenario, log_times: dict[Choice, float]) -> None:
-        known = {
-            choice: float(np.log(self.measured[scenario, choice]))
-            for choice, predicted in log_times.items()
-            if (scenario, choice) in self.measured and np.isfinite(predicted)
-        }
-        if known:
-            shift = float(np.mean([value - log_times[choice] for choice, value in known.items()]))
-            log_times.update({choice: value + shift for choice, value in log_times.items()})
-            log_times.update(known)
+    def _align(self, rows: Mapping[Scenario, int], table: Floats) -> None:
+        """Puts what was measured into ``table``, and shifts the rest of its row by as much."""
+        known: dict[int, dict[int, float]] = {}
+        for (scenario, choice), time_s in self.measured.items():
+            row, column = rows.get(scenario), self.columns.get(choice)
+            if row is not None and column is not None and np.isfinite(table[row, column]):
+                known.setdefault(row, {})[column] = float(np.log(time_s))
+        for row, some in known.items():
+            columns, values = list(some), np.array(list(some.values()))
+            table[row] += np.mean(values - table[row, columns])
+            table[row, columns] = values
 
     def best(self, scenario: Scenario) -> Choice:
         """The choice for ``scenario``; the default where nothing else is left."""
-        return self._fastest(self.log_times(scenario))
+        return self._fastest(self.log_times(scenario), self.legal(scenario))
 
     def best_over(self, scenarios: Sequence[Scenario]) -> Choice:
         """The one choice for all of ``scenarios``: least sum of log times among those that are legal at every one."""
-        tables = [self.log_times(scenario) for scenario in scenarios]
-        common = [choice for choice in tables[0] if all(choice in table for table in tables)] if tables else []
-        return self._fastest({choice: sum(table[choice] for table in tables) / len(tables) for choice in common})
+        if not scenarios:
+            return DEFAULT
+        table = np.array([self.log_times(scenario) for scenario in scenarios])
+        return self._fastest(table.mean(axis=0), self.legal(scenarios[0]))
 
-    def _fastest(self, log_times: Mapping[Choice, float]) -> Choice:
-        usable = {choice: value for choice, value in log_times.items() if np.isfinite(value)}
-        if not usable:
-            return DEFAULT
-        fastest = min(usable, key=lambda choice: (usable[choice], choice != DEFAULT))
-        default = usable.get(DEFAULT)
-        if default is not None and usable[fastest] >= default:
-            return DEFAULT
-        return fastest
+    def _fastest(self, log_times: Floats, legal: Mapping[Choice, int]) -> Choice:
+        usable = {choice: value for choice, column in legal.items() if np.isfinite(value := log_times[column])}
+        return min(usable, key=lambda choice: (usable[choice], choice != DEFAULT), default=DEFAULT)

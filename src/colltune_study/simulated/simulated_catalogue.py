@@ -6,7 +6,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from colltune.catalog.catalogue import Catalogue, needs_hold
+from colltune.catalog.catalogue import Catalogue, held_needs
 from colltune.catalog.entries import Algorithm, CollectiveEntry, Kind, Need, Parameter
 from colltune.core.sample import DEFAULT, Choice, Scenario, SizeBasis, parse_choice
 
@@ -45,7 +45,7 @@ class SimulatedCatalogue(Catalogue):
                 scenario.size_bytes <= line.get("size", scenario.size_bytes)
                 and total <= line.get("total", total)
                 and scenario.ranks <= line.get("most_ranks", scenario.ranks)
-                and needs_hold(frozenset(map(Need, line.get("needs", ()))), scenario)
+                and held_needs(scenario).issuperset(map(Need, line.get("needs", ())))
             ):
                 return parse_choice(line["choice"])
         raise AssertionError(f"unreachable: the last line of {scenario.collective} holds always")

@@ -1,10 +1,11 @@
 """What the workbench asks of a library; and of recorded times, which have no MPI: a default that nobody wrote down."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Protocol, Self
 
 from colltune.catalog import Catalogue
+from colltune.core.inner_calls import InnerCall
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Choice, Scenario
 from colltune.emit.contract import Emitter
@@ -60,11 +61,8 @@ class Backend(Recalled, Protocol):
         """
         ...
 
-    def shared(self, scenario: Scenario, choice: Choice) -> Mapping[Hashable, Choice]:
-        """What the library's file cannot decide for ``choice`` in ``scenario`` alone, and what ``choice`` needs there.
-
-        Two scenarios with a key in common have to agree on its value. Most choices have none.
-        """
+    def inner_calls(self, collective: str, choice: Choice) -> Sequence[InnerCall]:
+        """The calls below ``choice``, which the library's file cannot decide for it alone."""
         ...
 
     def takers(self, said_under: Callable[[Mapping[str, str]], str]) -> tuple[list[str], list[str]]:

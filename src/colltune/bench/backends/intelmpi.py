@@ -1,6 +1,6 @@
 """Intel MPI: a table around the one that the library has for the job, read when a job starts and not after."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -9,6 +9,7 @@ from typing import ClassVar
 from colltune.catalog import Catalogue, load
 from colltune.core.decision_table import DecisionTable
 from colltune.core.errors import InputError, on_os_error
+from colltune.core.inner_calls import InnerCall
 from colltune.core.rules import RuleSet
 from colltune.core.sample import DEFAULT, Choice, Scenario
 from colltune.emit.intelmpi import DUMP, IntelMpiEmitter, Presets, asked
@@ -56,9 +57,9 @@ class IntelMpiBackend:
         known = DecisionTable.of(rule_set).map(lambda c: c if c == DEFAULT or emitter.has(name, c) else DEFAULT)
         return known.rule_set()
 
-    def shared(self, scenario: Scenario, choice: Choice) -> Mapping[Hashable, Choice]:  # noqa: ARG002
-        """Nothing."""
-        return {}
+    def inner_calls(self, collective: str, choice: Choice) -> Sequence[InnerCall]:  # noqa: ARG002
+        """None that a file decides."""
+        return ()
 
     def twin(self, scenario: Scenario, thread_level: str) -> Choice | None:  # noqa: ARG002
         if self.presets is None or scenario.collective not in self.presets.numbers:

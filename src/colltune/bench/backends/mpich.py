@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from colltune.bench.backends.contract import Steered
 from colltune.catalog import Catalogue, load
 from colltune.core.errors import InputError
+from colltune.core.inner_calls import InnerCall
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Choice, Environment, Scenario
-from colltune.emit.mpich.below import agreeing, shared_by, written_by_file
+from colltune.emit.mpich.below import agreeing, inner_calls, written_by_file
 from colltune.emit.mpich.defaults import DefaultTrees, cut_default_trees, holds_named_trees
 from colltune.emit.mpich.outcome import describe_outcome, trees_of, twin_of_default
 from colltune.emit.mpich.selection_file import MpichEmitter
@@ -59,10 +59,9 @@ class MpichBackend(Steered):
         """MPICH's trees ask for ppn, ranks and size; below a composition rules have to agree."""
         return agreeing(self.catalogue, written_by_file(self.catalogue, rule_set))
 
-    def shared(self, scenario: Scenario, choice: Choice) -> Mapping[Hashable, Choice]:
+    def inner_calls(self, collective: str, choice: Choice) -> Sequence[InnerCall]:
         """The calls below a composition, which others make too."""
-        found: Mapping[Any, Choice] = shared_by(self.catalogue, scenario, choice)
-        return found
+        return inner_calls(self.catalogue, collective, choice)
 
     def twin(self, scenario: Scenario, thread_level: str) -> Choice | None:
         return twin_of_default(self._trees(), Call.of(scenario, thread_level), self.catalogue)

@@ -5,7 +5,7 @@ Of the components that have a collective, the one of the highest priority takes 
 
 import re
 import shutil
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -13,6 +13,7 @@ from colltune.bench.backends.contract import Steered
 from colltune.catalog import load
 from colltune.catalog.catalogue import OpenMpiCatalogue
 from colltune.catalog.read import read_toml
+from colltune.core.inner_calls import InnerCall
 from colltune.core.rules import RuleSet
 from colltune.core.sample import COLLECTIVES, DEFAULT, Choice, Scenario, grouped
 from colltune.emit.openmpi.reader import reads_version_2
@@ -144,9 +145,9 @@ class OpenMpiBackend(Steered):
         """None: the fixed rules are compiled in. It costs nothing, see docs/design/safety.md."""
         return None
 
-    def shared(self, scenario: Scenario, choice: Choice) -> Mapping[Hashable, Choice]:  # noqa: ARG002
-        """Nothing."""
-        return {}
+    def inner_calls(self, collective: str, choice: Choice) -> Sequence[InnerCall]:  # noqa: ARG002
+        """None that a file decides."""
+        return ()
 
     def describe(self, files: Mapping[str, bytes], scenario: Scenario, thread_level: str) -> str:
         choice = self.emitter.parse(files, scenario.collective).evaluate(scenario)

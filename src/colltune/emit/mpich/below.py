@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from typing import NamedTuple
 
 from colltune.catalog import Catalogue, Kind
 from colltune.core.decision_table import ByRanks, BySize, DecisionTable
+from colltune.core.inner_calls import InnerCall
 from colltune.core.rules import Region, RuleSet, Span, Steps
-from colltune.core.sample import DEFAULT, Choice, Scenario
+from colltune.core.sample import DEFAULT, Choice
 
 # In place of an algorithm of shared memory: the general one, whichever that is.
 GENERAL = Choice("mpir")
@@ -86,42 +86,22 @@ def demands_of(catalogue: Catalogue, choice: Choice, region: Region, collective:
     return found
 
 
-def shared_by(catalogue: Catalogue, scenario: Scenario, choice: Choice) -> dict[tuple[Where, str, int, int], Choice]:
-    """The inner calls of ``choice`` in ``scenario`` that other rules may share, and what it demands of them."""
-    name, nodes, ppn, size = scenario.collective, scenario.nodes, scenario.ppn, scenario.size_bytes
-    inner = None if ppn < 2 else _inner(catalogue, name, choice)
-    if inner is None:
-        return {}
-    apart = catalogue.version < "5.0"
-    found = {}
-    if inner.leads and nodes > 1:
-        found[Where.LEADERS if apart else Where.INSIDE, name, nodes, size] = inner.leaders
-    for other in inner.on_node:
-        found[Where.SHARED_MEMORY, other, ppn, size] = GENERAL if inner.general else DEFAULT
-    if inner.general:
-        found[Where.NODE if apart else Where.INSIDE, name, ppn, size] = inner.leaders
-    return found
-
-
-class _Inner(NamedTuple):
-    """The calls below a composition: of the leaders, and which collectives the ranks of a node run."""
-
-    leads: bool
-    leaders: Choice
-    on_node: tuple[str, ...]
-    general: bool
-
-
 @cache
-def _inner(catalogue: Catalogue, collective: str, choice: Choice) -> _Inner | None:
-    """None for a flat choice. Kept, for it is asked in every scenario."""
+def inner_calls(catalogue: Catalogue, collective: str, choice: Choice) -> tuple[InnerCall, ...]:
+    """The inner calls of ``choice``. Kept, for they are asked in every scenario."""
     parts = split(catalogue, collective, choice)
     if parts is None:
-        return None
+        return ()
     plain, leaders, general = parts
-    algorithm = catalogue.algorithm(collective, plain)
+    algorithm, apart = catalogue.algorithm(collective, plain), catalogue.version < "5.0"
+    found = []
+    if algorithm.leads:
+        found.append(InnerCall(Where.LEADERS if apart else Where.INSIDE, collective, True, leaders))
     on_node = (collective,) if algorithm.shares_nodes else _ON_NODE.get((collective, plain.algorithm), ())
-    return _Inner(algorithm.leads, leaders, on_node, general)
+    found += [InnerCall(Where.SHARED_MEMORY, other, False, GENERAL if general else DEFAULT) for other in on_node]
+    if general:
+        found.append(InnerCall(Where.NODE if apart else Where.INSIDE, collective, False, leaders))
+    return tuple(found)
 
 
 # Compositions that run other collectives inside the nodes than themselves.

@@ -17,7 +17,7 @@ Long calls tell a, short ones s.
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colltune.bench.contract import LibraryBench
+from colltune.core.inner_calls import SharedCall, shared_calls
 from colltune.core.interval import SpeedVerdict
 from colltune.core.proven import Decision, Verdict, Why
 from colltune.core.rules import RuleSet
@@ -234,22 +235,22 @@ class FilesComparison:
         touched = [scenario for scenario in default if touching and self._meets(scenario, touching)]
         return sorted(touched, key=self.time_s)[:: max(1, -(-len(touched) // _TOUCHED))]
 
-    def _touching(self, kept: Sequence[Decision]) -> dict[Hashable, list[tuple[Decision, Choice]]]:
-        touching: defaultdict[Hashable, list[tuple[Decision, Choice]]] = defaultdict(list)
+    def _touching(self, kept: Sequence[Decision]) -> dict[SharedCall, list[tuple[Decision, Choice]]]:
+        touching: defaultdict[SharedCall, list[tuple[Decision, Choice]]] = defaultdict(list)
         for result in kept:
-            for key, value in self.bench.shared(result.scenario, result.choice).items():
+            for key, value in shared_calls(self.bench.inner_calls, result.scenario, result.choice).items():
                 touching[key].append((result, value))
         return touching
 
     def _meets(
-        self, scenario: Scenario, touching: Mapping[Hashable, Sequence[tuple[Decision, Choice]]]
+        self, scenario: Scenario, touching: Mapping[SharedCall, Sequence[tuple[Decision, Choice]]]
     ) -> list[Decision]:
         """The results that change something in ``scenario``, which has no rule of its own."""
         own = self.bench.touched_by_default(scenario)
         return [result for key, value in own.items() for result, other in touching.get(key, ()) if other != value]
 
     def _slowed_beside(
-        self, compared: Sequence[Comparison], touching: Mapping[Hashable, Sequence[tuple[Decision, Choice]]]
+        self, compared: Sequence[Comparison], touching: Mapping[SharedCall, Sequence[tuple[Decision, Choice]]]
     ) -> dict[Scenario, str]:
         """What slows scenarios without a rule by what it has in common with them."""
         return {

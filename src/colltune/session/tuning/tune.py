@@ -27,6 +27,7 @@ from colltune.core.switchback import Standing
 from colltune.core.units import format_count
 from colltune.deploy.live_selector import by_selector_alone
 from colltune.distill.decide import ClaimCosts, Decided, decide
+from colltune.distill.few_rules import MOST_RULES, with_few_rules
 from colltune.distill.overlay import Layers
 from colltune.distill.reproducible import distill_reproducible
 from colltune.judge import wording
@@ -76,7 +77,7 @@ def tune(
     memory = SiteMemory.of(options.store, bench, spaces, out, listener.note, options.budget_s)
     with begin_journal(out / JOURNAL, bench.environment, options.resume, listener.note) as journal:
         measured = memory.measured(Measuring(bench, options, spaces, journal, listener, stop, began_s))
-    decided = _decided(bench, options, spaces, measured)
+    decided = _decided(bench, options, spaces, measured, listener)
     held, decided = memory.laid_under(held, decided, spaces)
     decisions = _decisions(bench, options, spaces, measured, decided, held, listener)
     before, judged = Before(), Judged((), 0.0)
@@ -120,7 +121,7 @@ def _collectives(bench: Bench, options: TuneOptions, listener: Listener) -> tupl
 
 
 def _decided(
-    bench: Bench, options: TuneOptions, spaces: Mapping[str, Space], measured: CampaignResult
+    bench: Bench, options: TuneOptions, spaces: Mapping[str, Space], measured: CampaignResult, listener: Listener
 ) -> dict[str, Decided]:
     samples, models = measured.outcome.samples, measured.models
     overhead = options.effort.overhead(samples)
@@ -128,7 +129,12 @@ def _decided(
         max(measured.plan.proven_by_s - bench.now_s(), 0.0),
         lambda default_s, gain: COMPARISONS * overhead * PROOF_EFFORT.comparison_cost_s(default_s, gain),
     )
-    return decide(models, spaces, samples, bench.baseline, options.threshold, bench.shared, costs)
+    decided = decide(models, spaces, samples, bench.baseline, options.threshold, bench.inner_calls, costs)
+    fewer = {n: with_few_rules(one, spaces[n], bench.catalogue.collective(n).basis) for n, one in decided.items()}
+    for name, of_name in fewer.items():
+        if of_name is not decided[name]:
+            listener.note(f"{name}: calls that gain least keep the default, so that {MOST_RULES} rules are enough")
+    return fewer
 
 
 def _decisions(
