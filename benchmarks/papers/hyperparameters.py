@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,9 @@ from colltune_study.research.compare import estimate
 from colltune_study.research.contract import Strategy
 from colltune_study.research.figures import AXIS_LABELS, COLOURS, new_panels, save
 from colltune_study.research.learners.published import PublishedSettings
-from colltune_study.research.learners.trees import TreeShape
+from colltune_study.research.learners.tuned_parameters import as_tried, suggest
 from colltune_study.research.metrics import score, select
-from colltune_study.research.simulate import GOOD_ENOUGH, Run, simulate
+from colltune_study.research.simulate import Run, simulate
 from colltune_study.research.strategies import Contestant
 from colltune_study.research.tunings_summary import Axis
 from papers.entrants import entrant
@@ -28,16 +29,16 @@ from part_of_grid import part_of
 _TRIALS = 20
 _FOLDS = 3
 _ENDS_AT = 22.2 / 36.0  # of the time to convergence: where the paper's user ran out of it
+_CONVERGED = 1.02  # average slowdown in that experiment (V.C)
+_THEIRS = {1: "1.04", 2: "1.057", _TRIALS: "1.019"}  # table IV
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One set of hyperparameters. ``held_out``: mean slowdown on collected scenarios that were left out in training,
-    which is all that a user can know; ``true``: on the whole table.
-    """
+    """One set of hyperparameters. ``aim``: what the search makes least; ``true``: slowdown on the whole table."""
 
     settings: PublishedSettings
-    held_out: float
+    aim: float
     true: float
 
 
@@ -63,41 +64,53 @@ class Kept:
 def fact_10(study: Study) -> Made:
     """Slowdown over time of the slowest table, where time ran out, and what tuned hyperparameters make of it."""
     grid, run = _slowest(study)
-    ends = _ENDS_AT * min(1.0, run.reach())
+    ends = _ENDS_AT * min(1.0, run.reach(_CONVERGED))
     collected = _collected(grid, ends)
-    trials = [tune(grid, collected, seed) for seed in range(study.seeds)]
+    by_aim = {aim: [tune(grid, collected, seed, aim) for seed in range(study.seeds)] for aim in Aim}
     figure, panels = new_panels(2, width=4.8, height=3.3)
     panel, other = panels
     costs = [step.cost for step in run.steps]
     panel.plot(costs, [step.metrics.slowdown for step in run.steps], color=COLOURS[0], label="FACT")
-    for place, label, style in ((ends, "out of time", "--"), (min(1.0, run.reach()), "converged", ":")):
+    reached = min(1.0, run.reach(_CONVERGED))
+    for place, label, style in ((ends, "out of time", "--"), (reached, "converged", ":")):
         panel.axvline(place, color="black", linestyle=style, linewidth=1, label=label)
-    panel.axhline(GOOD_ENOUGH, color="grey", linestyle=":", linewidth=1)
+    panel.axhline(_CONVERGED, color="grey", linestyle=":", linewidth=1)
     panel.set_ylim(0.99, 2.0)
     panel.set_xlabel(AXIS_LABELS[Axis.TIME], fontsize=8)
     panel.set_ylabel("average slowdown", fontsize=8)
     panel.set_title(f"{grid.name}, seed 0", fontsize=9)
     panel.legend(fontsize=8, frameon=False)
-    best = [[_best(own[: count + 1]).true for count in range(_TRIALS)] for own in trials]
-    other.plot(range(1, _TRIALS + 1), np.median(best, axis=0), color=COLOURS[1], marker="o", ms=3)
-    other.fill_between(range(1, _TRIALS + 1), np.min(best, axis=0), np.max(best, axis=0), color=COLOURS[1], alpha=0.15)
-    other.axhline(GOOD_ENOUGH, color="grey", linestyle=":", linewidth=1)
+    best: dict[Aim, list[list[float]]] = {}
+    for number, (aim, trials) in enumerate(by_aim.items(), 1):
+        best[aim] = [[_best(own[: count + 1]).true for count in range(_TRIALS)] for own in trials]
+        low, high = np.min(best[aim], axis=0), np.max(best[aim], axis=0)
+        places = range(1, _TRIALS + 1)
+        other.plot(places, np.median(best[aim], axis=0), color=COLOURS[number], marker="o", ms=3, label=aim)
+        other.fill_between(places, low, high, color=COLOURS[number], alpha=0.15)
+    other.legend(fontsize=8, frameon=False, title="judged by")
+    other.axhline(_CONVERGED, color="grey", linestyle=":", linewidth=1)
     other.set_xlabel("trials of hyperparameters", fontsize=8)
     other.set_ylabel("average slowdown", fontsize=8)
-    other.set_title("of the trial that is best on what was held out", fontsize=9)
+    other.set_title("of the best trial so far", fontsize=9)
     figure.suptitle("FACT 10 and table IV: time runs out, and hyperparameters are tuned instead", fontsize=10)
     save(figure, study.out / "fact_10.png")
     rows = [
-        [str(count + 1), text_of(estimate([own[count].true for own in trials])), text_of(estimate(chosen))]
+        [
+            str(count + 1),
+            text_of(estimate([own[count].true for own in by_aim[Aim.TABLE]])),
+            *(text_of(estimate([row[count] for row in best[aim]])) for aim in Aim),
+            _THEIRS.get(count + 1, ""),
+        ]
         for count in (0, 1, 4, 9, _TRIALS - 1)
-        for chosen in [[row[count] for row in best]]
     ]
     caption = (
         f"{grid.name}, the reduce_scatter on which FACT takes longest; collected: {ends:.3f} of the time of measuring"
-        f" everything, {_ENDS_AT:.2f} of what 1.03 takes. Optuna, {_TRIALS} trials, {study.seeds} seeds, the first"
-        f" trial with the defaults. A trial is judged by {_FOLDS} folds of what was collected, not by the test set."
+        f" everything, {_ENDS_AT:.2f} of what a slowdown of {_CONVERGED} takes, as in the paper. Optuna, {_TRIALS}"
+        f" trials, {study.seeds} seeds, the first trial with the defaults. The paper judges a trial by its slowdown on"
+        f" all data there is, which a user does not have; the last but one column judges it by {_FOLDS} folds of what"
+        " was collected."
     )
-    columns = ["trial", "its slowdown", "slowdown of the one chosen so far"]
+    columns = ["trial", "its slowdown", "best so far, by all data", "best so far, by what was collected", "table IV"]
     return Made("fact_10", "FACT 10 and table IV: hyperparameters", caption, columns, rows, "fact_10.png")
 
 
@@ -130,34 +143,35 @@ def _collected(grid: Grid, ends: float) -> list[Sample]:
     return samples
 
 
-def tune(grid: Grid, samples: Sequence[Sample], seed: int) -> list[Trial]:
+class Aim(StrEnum):
+    """What a trial of hyperparameters is judged by."""
+
+    TABLE = "all data"  # as in the paper
+    COLLECTED = "what was collected"
+
+
+def tune(grid: Grid, samples: Sequence[Sample], seed: int, aim: Aim) -> list[Trial]:
     """Optuna's trials on what was collected; the first one has the defaults. Raises InputError without Optuna."""
     optuna = extra("optuna", "tuning hyperparameters")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     trials: list[Trial] = []
 
     def objective(trial: Any) -> float:
-        settings = PublishedSettings(
-            trees=trial.suggest_int("trees", 10, 100),
-            shape=TreeShape(
-                max_depth=trial.suggest_int("max_depth", 0, 12),
-                min_samples_leaf=trial.suggest_int("min_samples_leaf", 1, 5),
-                max_features=trial.suggest_float("max_features", 0.34, 1.0),
-            ),
-        )
-        held_out = _held_out(grid, samples, settings, seed)
-        trials.append(Trial(settings, held_out, _slowdown(grid, samples, settings, seed)))
-        return held_out
+        settings = suggest(trial, PublishedSettings())
+        true = _slowdown(grid, samples, settings, seed)
+        value = true if aim is Aim.TABLE else _held_out(grid, samples, settings, seed)
+        trials.append(Trial(settings, value, true))
+        return value
 
     sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=8)
     search = optuna.create_study(sampler=sampler)
-    search.enqueue_trial({"trees": 100, "max_depth": 0, "min_samples_leaf": 1, "max_features": 1.0})
+    search.enqueue_trial(as_tried(PublishedSettings()))
     search.optimize(objective, n_trials=_TRIALS)
     return trials
 
 
 def _best(trials: Sequence[Trial]) -> Trial:
-    return min(trials, key=lambda trial: trial.held_out)
+    return min(trials, key=lambda trial: trial.aim)
 
 
 def _held_out(grid: Grid, samples: Sequence[Sample], settings: PublishedSettings, seed: int) -> float:

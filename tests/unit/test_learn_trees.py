@@ -26,12 +26,10 @@ def rows(count: int = 60) -> tuple[np.ndarray, np.ndarray]:
 
 def test_a_tree_keeps_to_its_shape():
     inputs, output = rows()
-    for tree in trees.grow(
-        inputs, output, 5, 0, shape=trees.TreeShape(max_depth=3, min_samples_leaf=4, max_features=0.5)
-    ):
+    for tree in trees.grow(inputs, output, 5, 0, shape=trees.TreeShape(max_depth=3, min_samples_split=8)):
         assert tree.max_depth <= 3
         leaves = tree.children_left == -1
-        assert tree.n_node_samples[leaves].min() >= 4
+        assert tree.n_node_samples[~leaves].min() >= 8
 
 
 def test_a_tree_is_grown_until_it_knows_every_row_it_was_given():
@@ -141,7 +139,7 @@ def noisy(count: int) -> tuple[list[tuple[Scenario, Choice]], np.ndarray, np.nda
 
 def test_the_tuned_models_select_no_worse_on_what_they_were_not_given():
     pairs, time_s, output = noisy(60)
-    before = PublishedSettings(trees=10, shape=TreeShape(max_depth=1, max_features=0.34))
+    before = PublishedSettings(trees=10, shape=TreeShape(max_depth=1))
     after = tune(pairs, time_s, output, before, seed=1, trials=4)
     folds = _folds(pairs, 1)
     assert after != before

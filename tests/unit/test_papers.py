@@ -122,7 +122,10 @@ def test_how_many_run_at_once_is_counted_in_the_middle_of_each() -> None:
     assert at_once(timeline) == pytest.approx(1.5)
 
 
-def test_hyperparameters_are_judged_by_what_was_held_out_of_the_collected(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("aim", hyperparameters.Aim)
+def test_hyperparameters_are_judged_by_all_data_or_by_what_was_held_out_of_the_collected(
+    aim: hyperparameters.Aim, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("optuna")
     monkeypatch.setattr(hyperparameters, "_TRIALS", 2)
     table = grid(most_nodes=8)
@@ -131,12 +134,13 @@ def test_hyperparameters_are_judged_by_what_was_held_out_of_the_collected(monkey
         for scenario in table.scenarios[::3]
         for choice in CHOICES
     ]
-    trials = hyperparameters.tune(table, kept, 0)
+    trials = hyperparameters.tune(table, kept, 0, aim)
     assert len(trials) == 2
     assert trials[0].settings.shape.max_depth == 0
-    assert all(trial.held_out >= 1.0 and trial.true >= 1.0 for trial in trials)
+    assert all(trial.aim >= 1.0 and trial.true >= 1.0 for trial in trials)
+    assert all(trial.aim == trial.true for trial in trials) == (aim is hyperparameters.Aim.TABLE)
     everything = [Sample(s, c, Status.OK, (table.time(s, c),)) for s in table.scenarios for c in CHOICES]
-    assert hyperparameters.tune(table, everything, 0)[0].true < trials[0].true
+    assert hyperparameters.tune(table, everything, 0, aim)[0].true < trials[0].true
 
 
 def test_figures_leave_pictures_and_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,14 +10,14 @@ from colltune.learn.scenario_columns import Floats
 
 @dataclass(frozen=True, slots=True)
 class TreeShape:
-    """How far each tree grows, named as in RandomForestRegressor, with its defaults.
+    """How each tree grows, named as in RandomForestRegressor, with its defaults: what FACT tunes (IV.D).
 
-    ``max_depth``: 0 for no bound. ``max_features``: the share of the features that each split considers.
+    ``max_depth``: 0 for no bound. ``criterion``: what a split is to make least.
     """
 
     max_depth: int = 0
-    min_samples_leaf: int = 1
-    max_features: float = 1.0
+    min_samples_split: int = 2
+    criterion: str = "squared_error"
 
 
 FULLY_GROWN = TreeShape()
@@ -41,8 +41,8 @@ def grow(inputs: Floats, output: Floats, trees: int, seed: int, shape: TreeShape
             drawn = np.random.RandomState(own).randint(0, rows, rows, dtype=np.int32)
             tree = DecisionTreeRegressor(
                 max_depth=shape.max_depth or None,
-                min_samples_leaf=shape.min_samples_leaf,
-                max_features=shape.max_features,
+                min_samples_split=shape.min_samples_split,
+                criterion=shape.criterion,
                 random_state=own,
             )
             tree.fit(narrow, output, sample_weight=np.bincount(drawn, minlength=rows).astype(float), check_input=False)

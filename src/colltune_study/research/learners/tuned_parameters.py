@@ -59,23 +59,29 @@ def tune(
         return settings
 
     def objective(trial: Any) -> float:
-        return _slowdown(pairs, time_s, output, _suggest(trial, settings), folds, seed)
+        return _slowdown(pairs, time_s, output, suggest(trial, settings), folds, seed)
 
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed))
-    study.enqueue_trial({"trees": settings.trees, **asdict(settings.shape)})
+    study.enqueue_trial(as_tried(settings))
     study.optimize(objective, n_trials=trials)
     better = study.best_value < study.trials[0].value
-    return _suggest(optuna.trial.FixedTrial(study.best_params), settings) if better else settings
+    return suggest(optuna.trial.FixedTrial(study.best_params), settings) if better else settings
 
 
-def _suggest(trial: Any, settings: PublishedSettings) -> PublishedSettings:
+def as_tried(settings: PublishedSettings) -> dict[str, Any]:
+    """Its hyperparameters by the names that ``suggest`` has for them."""
+    return {"trees": settings.trees, **asdict(settings.shape)}
+
+
+def suggest(trial: Any, settings: PublishedSettings) -> PublishedSettings:
+    """``settings`` with the four hyperparameters that FACT tunes (IV.D) as a trial of Optuna has them."""
     return replace(
         settings,
         trees=trial.suggest_int("trees", 2, 100),
         shape=TreeShape(
-            max_depth=trial.suggest_int("max_depth", 0, 12),
-            min_samples_leaf=trial.suggest_int("min_samples_leaf", 1, 5),
-            max_features=trial.suggest_float("max_features", 0.34, 1.0),
+            max_depth=trial.suggest_int("max_depth", 0, 20),
+            min_samples_split=trial.suggest_int("min_samples_split", 2, 10),
+            criterion=trial.suggest_categorical("criterion", ["squared_error", "absolute_error"]),
         ),
     )
 
