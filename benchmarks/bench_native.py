@@ -25,7 +25,7 @@ from colltune.alltoallv.lookup_table import save_table
 from colltune.machine.compile import build_library, preload_variables
 from colltune.mpi.detect import find_mpi
 from colltune.mpi.installation import Installation
-from colltune.profile.profiled_start import preload_environment
+from colltune.profile.profile_files import preload_environment
 
 ROOT = Path(__file__).resolve().parents[1]
 LAUNCHES = 7

@@ -28,14 +28,13 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from colltune.core.garbage import without_collections
 from colltune.core.proven import Decision, Summary, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, SizeBasis, Status
 from colltune.core.space import shapes
 from colltune.session.site.state import status
 from colltune.site.entry import Entry, Identity, Provenance, name_of, pack
-from colltune.site.index import open_index
+from colltune.site.index import open_index, without_collections
 from colltune.site.knowledge import recall
 from colltune.site.store import SiteStore
 from colltune.store.tuning import MANIFEST, Tuning, save_tuning

@@ -18,8 +18,7 @@ from colltune.profile.advice import faulting, page_faults_text
 from colltune.profile.application_profile import Calls, Profile
 from colltune.profile.extrapolate import extrapolate
 from colltune.profile.parts import part_files, read_parts
-from colltune.profile.profile_files import load_profile
-from colltune.profile.profiled_start import preload_command, preload_environment
+from colltune.profile.profile_files import load_profile, preload_command, preload_environment
 from commands import run_to_end
 from compiled import compiled, program
 

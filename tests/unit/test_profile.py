@@ -14,8 +14,7 @@ from colltune.machine.command_lines import mpiexec_option
 from colltune.profile.advice import benefit_of, tunable_by_name
 from colltune.profile.application_profile import Calls, Communicator, Profile, side_by_side, stakes
 from colltune.profile.parts import part_files, read_parts
-from colltune.profile.profile_files import load_profile, save_profile
-from colltune.profile.profiled_start import preload_command, preload_environment
+from colltune.profile.profile_files import load_profile, preload_command, preload_environment, save_profile
 from colltune_study.research.weights import calls_per_second
 
 _JOB = (

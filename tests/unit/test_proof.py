@@ -21,8 +21,7 @@ from colltune.judge.evidence import FEWEST_LAUNCHES
 from colltune.measure.contract import Effort
 from colltune.prove.compare.in_force import FilesComparison
 from colltune.prove.compare.two_sides import verify
-from colltune.prove.proof import Proof
-from colltune.prove.proposed import judge_one_launch, proven_rules
+from colltune.prove.proof import Proof, judge_one_launch, proven_rules
 from colltune.session.tuning.options import Listener
 from colltune.store.journal import read_journal
 from colltune.store.tuning import CONFIRMATION, Tuning

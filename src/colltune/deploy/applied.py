@@ -63,7 +63,7 @@ class AppliedTuning:
     def profiled(self, command: Sequence[str]) -> "tuple[Path, AppliedTuning]":
         """A file in the history of the directory for the profile of ``command``, and the same so that it is written."""
         from colltune.machine.compile import build_library, cache_directory
-        from colltune.profile.profiled_start import profile_variables
+        from colltune.profile.profile_files import profile_variables
         from colltune.store.earlier import PROFILE, new_entry
 
         installation = mpi_at_hand(command, self.around, build=self.tuning.environment.mpi_build)

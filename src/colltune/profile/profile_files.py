@@ -1,16 +1,37 @@
-"""Profiles as files: JSON, for people and programs."""
+"""How a program is started with libcolltune.so in it, and its profile as a file: JSON, for people and programs."""
 
 import dataclasses
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from colltune.core.errors import InputError, on_os_error
+from colltune.machine.compile import PRELOAD, preload_variables
 from colltune.machine.file_formats import PROFILES, Format, require_format
 from colltune.machine.files import parse_json, read_file, read_record, unpacked, write_atomically
+from colltune.mpi.program import forwarded
 from colltune.profile.application_profile import Profile
 from colltune.profile.parts import part_files, read_parts
+
+VARIABLE = "COLLTUNE_PROFILE"
+
+
+def preload_environment(library: Path, profile: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """``environment`` with the library loaded first, and the file to write."""
+    return {**environment, **profile_variables(library, profile, environment)}
+
+
+def profile_variables(library: Path, profile: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """What ``environment`` needs for that."""
+    return {**preload_variables(library, environment), VARIABLE: str(profile.resolve())}
+
+
+def preload_command(command: Sequence[str], mpi: str) -> list[str]:
+    """``command`` such that the ranks on other nodes get the variables too, of which some launchers have to be told."""
+    return [command[0], *forwarded(command[0], mpi, (PRELOAD, VARIABLE)), *command[1:]]
+
 
 SCHEMA = 1
 _KIND = "colltune-profile"

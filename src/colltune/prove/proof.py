@@ -1,13 +1,17 @@
-"""The proof within the time that is left: choices in fresh launches first, then the files that a library loads."""
+"""The proof within the time that is left: choices in fresh launches first, then the files that a library loads.
+
+Before it stand its candidates, and behind it the rules that follow from its decisions.
+"""
 
 import math
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
 from pathlib import Path
+from statistics import median
 from typing import Protocol
 
 from colltune.bench.contract import Bench, LibraryBench
@@ -15,26 +19,80 @@ from colltune.bench.parallel import Lanes
 from colltune.core.disturbance import Disturbance
 from colltune.core.errors import LaunchError
 from colltune.core.medians import medians_of
-from colltune.core.proven import Decision, Verdict, Why
+from colltune.core.proven import Decision, Verdict, Why, fewest_groups, lower_bound
 from colltune.core.rules import RuleSet
-from colltune.core.sample import DEFAULT, Choice, Sample, Scenario
-from colltune.core.space import Weight
+from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, SizeBasis, Status
+from colltune.core.space import Space, Weight
 from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.core.switchback import Standing
 from colltune.core.topology import Topology
 from colltune.core.units import format_count
-from colltune.distill.decide import Decided
+from colltune.distill.decide import Baseline, Decided
+from colltune.distill.minimal_rules import distill_proven
 from colltune.measure.contract import Effort, Source
 from colltune.prove.audit.audit import EFFORT, Audit
 from colltune.prove.audit.claims import claims_of, most_claims
 from colltune.prove.audit.worth import captured_by
 from colltune.prove.compare.in_force import FilesComparison
-from colltune.prove.proposed import provisional
 from colltune.prove.time_plan import FEWEST_FILE_LAUNCHES
 from colltune.schedule.filling import FillingPacker
 from colltune.site.index_rows import PairedRatio
 from colltune.store.journal import Journal
 from colltune.store.tuning import CONFIRMATION, Tuning
+
+# A job that is ended from outside leaves no time for fresh launches. Then the difference in the one launch must be
+# larger.
+_ONE_LAUNCH_THRESHOLD = 1.10
+
+
+def judge_one_launch(
+    scenario: Scenario, choice: Choice, samples: Sequence[Sample], baseline: Baseline, threshold: float
+) -> Decision:
+    """A proof's comparison on the repetitions of the campaign's own launch, cut into groups. It proves nothing."""
+    groups = fewest_groups()
+    measured = {s.choice: s for s in samples if s.scenario == scenario and s.status is Status.OK}
+    pair = [measured[side].times_s for side in (baseline(scenario), choice) if side in measured]
+    ratios: list[float] = []
+    if len(pair) == 2 and min(map(len, pair)) >= groups:
+        parts = [
+            [times[i * len(times) // groups : (i + 1) * len(times) // groups] for i in range(groups)] for times in pair
+        ]
+        ratios = [median(default) / median(chosen) for default, chosen in zip(*parts, strict=True)]
+    least = max(threshold, _ONE_LAUNCH_THRESHOLD)
+    faster = lower_bound(ratios) > least
+    verdict = Verdict.PROVISIONAL if faster else Verdict.REFUSED
+    text = f"{'' if faster else 'not '}{least:.2f} times as fast in each part of its one launch"
+    return Decision(scenario, choice, verdict, tuple(ratios), f"{text}; the job was ended before the proof")
+
+
+def provisional(decisions: Sequence[Decision], missing: str, why: str = "the job was ended") -> list[Decision]:
+    """``decisions``, those kept made provisional: ``missing`` was not done, ``why`` is what kept it from it."""
+    return [decision.if_kept(Verdict.PROVISIONAL, f"{missing}: {why}") for decision in decisions]
+
+
+def proven_rules(
+    bench: Bench,
+    spaces: Mapping[str, Space],
+    decided: Mapping[str, Mapping[Scenario, Choice]],
+    decisions: Sequence[Decision],
+    basis_of: Callable[[str], SizeBasis] | None = None,
+    accepted: Collection[Verdict] = frozenset({Verdict.KEPT}),
+) -> dict[str, RuleSet]:
+    """The rules that make the choices with an ``accepted`` verdict.
+
+    ``basis_of``: what they compare; None is what the library's file does.
+    """
+    basis_of = basis_of or (lambda name: bench.catalogue.collective(name).basis)
+    kept = {result.scenario for result in decisions if result.verdict in accepted}
+    return {
+        name: distill_proven(
+            {scenario: choice if scenario in kept else DEFAULT for scenario, choice in choices.items()},
+            spaces[name],
+            basis_of(name),
+        )
+        for name, choices in decided.items()
+    }
+
 
 # Of the time for the proof, what is kept for the comparison of the files.
 _IN_FORCE_SHARE = 0.2

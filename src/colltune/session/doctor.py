@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from colltune.bench.untuned import NEIGHBOURHOOD, NONBLOCKING
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.disturbance import Disturbance
 from colltune.core.errors import InputError
@@ -18,6 +17,15 @@ from colltune.mpi.detect import find_mpi
 from colltune.mpi.installation import Installation
 from colltune.mpi.job import Job
 from colltune.mpi.libraries import record_of
+
+NONBLOCKING = (
+    *("iallgather", "iallgatherv", "iallreduce", "ialltoall", "ialltoallv", "ialltoallw", "ibarrier", "ibcast"),
+    *("iexscan", "igather", "igatherv", "ireduce", "ireduce_scatter", "ireduce_scatter_block", "iscan", "iscatter"),
+    "iscatterv",
+)
+_OF_NEIGHBOURS = tuple(f"neighbor_{name}" for name in ("allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw"))
+NEIGHBOURHOOD = (*_OF_NEIGHBOURS, *(f"i{name}" for name in _OF_NEIGHBOURS))
+
 
 _SIZE = 1 << 16  # bytes of the message for which the legal algorithms are listed
 # What a first screen tells of what was found.

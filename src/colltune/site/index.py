@@ -4,23 +4,36 @@ The index is a cache: it is made of the entries alone, by whoever reads, and may
 is a database of SQLite in one file, which is read as a whole and replaced as a whole: no lock is ever taken.
 """
 
+import gc
 import json
 import sqlite3
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache, cached_property
 from itertools import groupby, product, repeat
 from operator import itemgetter
 from typing import NamedTuple
 
 from colltune.core.errors import InputError, on_os_error
-from colltune.core.garbage import without_collections
 from colltune.core.sample import Choice, OtherViews, Sample, Scenario, format_choice, parse_choice
 from colltune.machine.files import LARGEST_BYTES, read_file, write_atomically
 from colltune.site.entry import BadEntryError, LaterEntryError, RevokedError
 from colltune.site.index_rows import LISTED, TABLES, VERSION, PairedRatio, forget, insert, place_of, unpack_sample
 from colltune.site.store import SiteStore
+
+
+@contextmanager
+def without_collections() -> Iterator[None]:
+    """Python looks for garbage again and again while objects are made by the hundred thousand: a third of the time."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
+
 
 _CHECKSUM_BYTES = 4
 # So many new entries make it worth to replace the cache; fewer are read again.

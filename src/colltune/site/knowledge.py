@@ -9,12 +9,11 @@ from itertools import chain
 from pathlib import Path
 
 from colltune.core.errors import InputError
-from colltune.core.garbage import without_collections
 from colltune.core.proven import Decision, Verdict, Why
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, grouped
 from colltune.machine.files import read_file
 from colltune.site.entry import BadEntryError, Identity, LaterEntryError
-from colltune.site.index import Index, LatestSamples, Listed, open_index
+from colltune.site.index import Index, LatestSamples, Listed, open_index, without_collections
 from colltune.site.store import SiteStore
 from colltune.store.tuning import MANIFEST, Tuning, load_tuning, write_files
 

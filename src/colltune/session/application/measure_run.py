@@ -196,7 +196,7 @@ def profile_run(
     from colltune.machine.compile import build_library, cache_directory
     from colltune.mpi.detect import mpi_at_hand
     from colltune.mpi.program import launcher_of
-    from colltune.profile.profiled_start import preload_command, preload_environment
+    from colltune.profile.profile_files import preload_command, preload_environment
 
     _require_file(out)
     for old in part_files(out):

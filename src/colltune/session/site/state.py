@@ -16,14 +16,13 @@ from pathlib import Path
 
 from colltune.catalog import load
 from colltune.core.errors import ColltuneError, InputError
-from colltune.core.garbage import without_collections
 from colltune.core.proven import Verdict
 from colltune.core.sample import Scenario, grouped
 from colltune.core.space import message_sizes, shapes
 from colltune.core.units import format_count
 from colltune.machine.files import read_file
 from colltune.site.entry import BadEntryError, Entry, Identity, LaterEntryError, Provenance, name_of, pack, unpack
-from colltune.site.index import Listed, job_of, open_index
+from colltune.site.index import Listed, job_of, open_index, without_collections
 from colltune.site.knowledge import STALE_S, confirmed_s, files_of, newest_tuning, tuning_of
 from colltune.site.release import active, releases
 from colltune.site.store import VARIABLE, Revoked, SiteStore

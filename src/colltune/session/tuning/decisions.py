@@ -15,7 +15,7 @@ from colltune.deploy.live_selector import proven_live, with_live
 from colltune.distill.decide import unproven_rules
 from colltune.distill.overlay import Layer, Layers, Overlay
 from colltune.emit.live_rules import live_basis
-from colltune.prove.proposed import proven_rules
+from colltune.prove.proof import proven_rules
 from colltune.prove.replay.on_workbench import departing
 from colltune.session.tuning.merging import Held, largest_job
 from colltune.store.tuning import Provisional, Tuning

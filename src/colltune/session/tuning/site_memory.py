@@ -9,7 +9,6 @@ from pathlib import Path
 
 from colltune.bench.contract import Bench
 from colltune.core.errors import InputError
-from colltune.core.garbage import without_collections
 from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, grouped
@@ -24,7 +23,7 @@ from colltune.session.site.state import add_or_put_by, add_pending, command_text
 from colltune.session.tuning.measuring import CampaignResult, Measuring
 from colltune.session.tuning.merging import Held
 from colltune.site.entry import Entry, Provenance
-from colltune.site.index import Index, job_of
+from colltune.site.index import Index, job_of, without_collections
 from colltune.site.index_rows import PairedRatio
 from colltune.site.knowledge import STALE_S, Knowledge, files_of, job_name, recall
 from colltune.site.store import SiteStore

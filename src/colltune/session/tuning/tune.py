@@ -35,8 +35,7 @@ from colltune.measure.watch import PATIENT_SHARE, Watch
 from colltune.prove.audit.audit import EFFORT as PROOF_EFFORT
 from colltune.prove.audit.claims import COMPARISONS
 from colltune.prove.in_run.in_application import said_of, without_slower
-from colltune.prove.proof import Before, Judged, Proof, workplace
-from colltune.prove.proposed import judge_one_launch, provisional
+from colltune.prove.proof import Before, Judged, Proof, judge_one_launch, provisional, workplace
 from colltune.prove.replay.on_workbench import UncheckedError, departing, make_safe
 from colltune.search.campaign import Outcome
 from colltune.search.reuse import begin_journal
