@@ -39,7 +39,7 @@ from colltune.alltoallv.lookup_table import (
     save_table,
 )
 from colltune.alltoallv.matrices import Matrix
-from colltune.alltoallv.samples import AlltoallvSource, Blocks
+from colltune.alltoallv.samples import AGENT_PARTS, AlltoallvSource, Blocks
 from colltune.core.proven import lower_bound, upper_bound
 from colltune.core.sample import DEFAULT, Choice, Environment, Scenario
 from colltune.core.space import Point
@@ -114,7 +114,7 @@ def place(shape: Shape, keep: Path | None = None) -> Iterator[Place]:
         mpicc = MPICH.with_name("mpicc")
         program = directory / "path_finding"
         subprocess.run([str(mpicc), "-O2", str(ROOT / "examples/path_finding.c"), "-o", str(program)], check=True)
-        measure = build_parts(mpicc, ("alltoallv_measure", "alltoallv"), cache_directory(os.environ))
+        measure = build_parts(mpicc, AGENT_PARTS, cache_directory(os.environ))
         with namespace_cluster(directory / "cluster", shape.nodes, realtime=False) as cluster:
             tuned = (keep or directory) / str(shape)
             yield Place(cluster, shape, directory, tuned.absolute(), measure, program)

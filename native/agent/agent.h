@@ -103,6 +103,30 @@ int ct_group_reserve(ct_group *group, const ct_request *request);
 /* The communicator on which calls run as `choice` says: of the ranks of the group's part, in their order. */
 int ct_group_variant(ct_group *group, bool nonblocking, const ct_choice *choice, MPI_Comm *comm);
 
+/* ---- native/alltoallv_measure, which only the agent of the non-uniform all-to-all is linked with ---- */
+
+typedef struct ct_blocks_state ct_blocks_state;
+
+/* The blocks of this rank, in bytes: what is sent, and what is received. */
+typedef struct {
+    int *counts[2], *places[2]; /* [size] owned, in one piece */
+    size_t bytes[2];
+    ct_blocks_state *state; /* owned */
+} ct_timed_blocks;
+
+#pragma weak ct_blocks_files
+#pragma weak ct_blocks_make
+#pragma weak ct_blocks_free
+#pragma weak ct_blocks_exchange
+/* The files of the distributions counts0, counts1 ... (weights.h). They are read when they are asked for. */
+void ct_blocks_files(int count, char **paths);
+/* Those of a request for "alltoallv[DISTRIBUTION,PEERS,SEED]", whose size is the average block. Collective; false on all ranks,
+ * and `why` on the first. To be freed either way. */
+bool ct_blocks_make(const ct_request *request, MPI_Comm comm, ct_timed_blocks *blocks, char *why, size_t why_size);
+void ct_blocks_free(ct_timed_blocks *blocks);
+/* Exchanges them as the variables of ours say (mock_ups.h). Returns an MPI error code. */
+int ct_blocks_exchange(ct_timed_blocks *blocks, const void *send, void *receive, MPI_Comm comm);
+
 /* ---- collective.c: the calls that are timed, their data, and the check of their results ---- */
 
 typedef struct ct_timed_call ct_timed_call;
@@ -117,7 +141,7 @@ bool ct_call_overlaps(const ct_timed_call *call); /* whether it is a non-blockin
 int ct_call_start(ct_timed_call *call, MPI_Comm comm, MPI_Request *request);
 /* Sends what a non-blocking call sends at least, in rounds of one message to a rank at distance 1, 2, 4 ... The buffers
  * hold anything after it but what is sent. Returns an MPI error code. */
-int ct_call_exchange(ct_timed_call *call, MPI_Comm comm);
+int ct_call_spread(ct_timed_call *call, MPI_Comm comm);
 /* Bytes that are received into, the same on all ranks; `ct_call_untouch` gives their pages back to the system. */
 size_t ct_call_receives(const ct_timed_call *call);
 void ct_call_untouch(ct_timed_call *call);

@@ -11,7 +11,8 @@
 
 typedef enum {
     CT__ALLGATHER, CT__ALLGATHERV, CT__ALLREDUCE, CT__ALLTOALL, CT__BARRIER, CT__BCAST, CT__EXSCAN,
-    CT__GATHER, CT__REDUCE, CT__REDUCE_SCATTER, CT__REDUCE_SCATTER_BLOCK, CT__SCAN, CT__SCATTER, CT__KINDS
+    CT__GATHER, CT__REDUCE, CT__REDUCE_SCATTER, CT__REDUCE_SCATTER_BLOCK, CT__SCAN, CT__SCATTER, CT__KINDS,
+    CT__ALLTOALLV /* its name says what is exchanged */
 } ct__kind;
 
 static const char *const CT__NAMES[CT__KINDS] = {
@@ -29,6 +30,7 @@ struct ct_timed_call {
     int count;        /* elements of one block, or of the whole vector */
     int *counts;      /* [size] of the v-variants and reduce_scatter */
     int *displacements;
+    ct_timed_blocks blocks; /* of alltoallv */
     void *send, *receive;
     size_t send_bytes, receive_bytes;
 };
@@ -63,9 +65,17 @@ static void *ct__buffer(int which, size_t bytes)
 static unsigned char ct__byte(int rank, size_t i) { return (unsigned char)((size_t)rank * 31 + i * 7 + (i >> 8) + 1); }
 static int ct__element(int rank, size_t i) { return (int)(((size_t)rank + i) & 63); }
 
+/* Blocks of alltoallv that go to one rank hold another part of their sender's bytes than those to another. */
+static size_t ct__part_for(int rank) { return (size_t)rank * 7919; }
+
 static void ct__fill(ct_timed_call *call)
 {
-    if (ct__reduces(call->kind)) {
+    if (call->kind == CT__ALLTOALLV) {
+        unsigned char *send = call->send;
+        for (int peer = 0; peer < call->size; peer++)
+            for (int i = 0; i < call->blocks.counts[0][peer]; i++)
+                send[call->blocks.places[0][peer] + i] = ct__byte(call->rank, ct__part_for(peer) + (size_t)i);
+    } else if (ct__reduces(call->kind)) {
         float *send = call->send;
         for (size_t i = 0; i < call->send_bytes / sizeof *send; i++)
             send[i] = (float)ct__element(call->rank, i);
@@ -95,6 +105,9 @@ static bool ct__size_buffers(ct_timed_call *call, size_t size_bytes, int ppn)
         break;
     case CT__ALLTOALL:
         call->send_bytes = call->receive_bytes = all;
+        break;
+    case CT__ALLTOALLV:
+        call->send_bytes = call->blocks.bytes[0], call->receive_bytes = call->blocks.bytes[1];
         break;
     default:
         call->send_bytes = call->receive_bytes = size_bytes;
@@ -130,6 +143,9 @@ static bool ct__set_counts(ct_timed_call *call, size_t elements)
 /* CT__KINDS: there is no collective of this name. */
 static int ct__find(const char *name, bool *nonblocking)
 {
+    *nonblocking = false;
+    if (ct_blocks_make != NULL && strncmp(name, "alltoallv[", 10) == 0)
+        return CT__ALLTOALLV;
     for (int kind = 0; kind < CT__KINDS; kind++) {
         *nonblocking = CT__NONBLOCKING[kind] && name[0] == 'i' && strcmp(name + 1, CT__NAMES[kind]) == 0;
         if (*nonblocking || strcmp(name, CT__NAMES[kind]) == 0)
@@ -162,6 +178,10 @@ ct_timed_call *ct_call_make(const ct_request *request, MPI_Comm comm, char *why,
         ct_call_free(call);
         return NULL;
     }
+    if (call->kind == CT__ALLTOALLV && !ct_blocks_make(request, comm, &call->blocks, why, why_size)) {
+        ct_call_free(call);
+        return NULL;
+    }
     bool fits = ct__size_buffers(call, bytes, request->ppn);
     if (fits) {
         call->send = ct__buffer(0, call->send_bytes);
@@ -180,6 +200,8 @@ void ct_call_free(ct_timed_call *call)
 {
     free(call->counts);
     free(call->displacements);
+    if (call->kind == CT__ALLTOALLV)
+        ct_blocks_free(&call->blocks);
     free(call);
 }
 
@@ -202,7 +224,7 @@ int ct_call_start(ct_timed_call *c, MPI_Comm comm, MPI_Request *request)
     }
 }
 
-int ct_call_exchange(ct_timed_call *c, MPI_Comm comm)
+int ct_call_spread(ct_timed_call *c, MPI_Comm comm)
 {
     int code = MPI_SUCCESS;
     for (int distance = 1; distance < c->size && code == MPI_SUCCESS; distance *= 2) {
@@ -261,6 +283,8 @@ int ct_call_run(ct_timed_call *c, MPI_Comm comm)
         return MPI_Scan(c->send, c->receive, c->count, MPI_FLOAT, MPI_SUM, comm);
     case CT__SCATTER:
         return MPI_Scatter(c->send, c->count, MPI_BYTE, c->receive, c->count, MPI_BYTE, c->root, comm);
+    case CT__ALLTOALLV:
+        return ct_blocks_exchange(&c->blocks, c->send, c->receive, comm);
     case CT__KINDS:
         break;
     }
@@ -334,6 +358,11 @@ bool ct_call_correct(ct_timed_call *call)
         return ct__sums(call, count, 0, call->rank + 1);
     case CT__EXSCAN: /* rank 0 gets nothing */
         return call->rank == 0 || ct__sums(call, count, 0, call->rank);
+    case CT__ALLTOALLV:
+        for (int peer = 0; peer < call->size && right; peer++)
+            right = ct__bytes_from(got + call->blocks.places[1][peer], (size_t)call->blocks.counts[1][peer], peer,
+                                   ct__part_for(call->rank));
+        return right;
     case CT__KINDS:
         break;
     }

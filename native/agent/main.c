@@ -1,6 +1,6 @@
 /* Starts MPI at the asked thread level, says who is there, and serves.
  *
- *   agent [--thread-level single|funneled|serialized|multiple]
+ *   agent [--thread-level single|funneled|serialized|multiple] [MATRIX ...]
  *   agent --resolve NAME=VALUE ...     prints the integer that the library reads from each; no MPI job needed */
 #include "agent.h"
 
@@ -70,9 +70,13 @@ int main(int argc, char **argv)
     if (argc >= 2 && strcmp(argv[1], "--resolve") == 0)
         return ct_resolve(argc - 2, argv + 2);
     int level = MPI_THREAD_SINGLE, provided, code;
-    if (argc == 3 && strcmp(argv[1], "--thread-level") == 0)
+    bool named = argc >= 3 && strcmp(argv[1], "--thread-level") == 0;
+    int used = named ? 3 : 1;
+    if (named)
         level = ct__thread_level(argv[2]);
-    if (level < 0 || (argc != 1 && argc != 3)) {
+    if (ct_blocks_files != NULL)
+        ct_blocks_files(argc - used, argv + used);
+    if (level < 0 || (argc > used && ct_blocks_files == NULL)) {
         fprintf(stderr, "agent: unknown arguments\n");
         return 2;
     }

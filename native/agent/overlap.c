@@ -66,7 +66,7 @@ int ct_point_calibrate(ct_point *point)
         code = ct_synchronise(point->group->comm);
         double start = ct__now();
         if (code == MPI_SUCCESS)
-            code = ct_call_exchange(point->call, point->group->part);
+            code = ct_call_spread(point->call, point->group->part);
         double taken = ct__now() - start;
         if (code == MPI_SUCCESS)
             code = MPI_Allreduce(MPI_IN_PLACE, &taken, 1, MPI_DOUBLE, MPI_MAX, point->group->comm);

@@ -2,12 +2,20 @@
 
 #include <math.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 static uint64_t ct__mix(uint64_t v)
 {
     v ^= v >> 33, v *= 0xff51afd7ed558ccdULL, v ^= v >> 33, v *= 0xc4ceb9fe1a85ec53ULL;
     return v ^ v >> 33;
+}
+
+bool ct_blocks_parse(const char *collective, ct_blocks *b)
+{
+    int used = 0;
+    return sscanf(collective, "alltoallv[%15[a-z0-9_],%d,%u]%n", b->distribution, &b->peers, &b->seed, &used) == 3 && used > 0 &&
+           collective[used] == '\0' && b->peers >= 0;
 }
 
 bool ct_weight_is_peer(const ct_blocks *b, int distance, int size)

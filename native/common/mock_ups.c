@@ -3,12 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int ct__values[CT_MOCK_UPS];
+static int ct__values[CT_OUR_VARIABLES];
 
 int ct_mock_up_find(const char *name)
 {
-    static const char *const NAMES[CT_MOCK_UPS] = {"COLLTUNE_GATHER_MOCK_UP", "COLLTUNE_SCATTER_MOCK_UP"};
-    for (int i = 0; i < CT_MOCK_UPS; i++)
+    static const char *const NAMES[CT_OUR_VARIABLES] = {"COLLTUNE_GATHER_MOCK_UP",      "COLLTUNE_SCATTER_MOCK_UP",
+                                                        "COLLTUNE_ALLTOALLV_ALGORITHM", "COLLTUNE_ALLTOALLV_RADIX",
+                                                        "COLLTUNE_ALLTOALLV_BATCH",     "COLLTUNE_ALLTOALLV_DIRECT_ABOVE"};
+    for (int i = 0; i < CT_OUR_VARIABLES; i++)
         if (strcmp(name, NAMES[i]) == 0)
             return i;
     return -1;

@@ -10,7 +10,11 @@
 #include <mpi.h>
 #include <stdbool.h>
 
-typedef enum { CT_MOCK_UP_GATHER, CT_MOCK_UP_SCATTER, CT_MOCK_UPS } ct_mock_up;
+typedef enum {
+    CT_MOCK_UP_GATHER, CT_MOCK_UP_SCATTER, CT_MOCK_UPS,
+    /* Likewise how the agent exchanges blocks (native/alltoallv_measure): the members of ct_alltoallv_choice. */
+    CT_ALLTOALLV_ALGORITHM = CT_MOCK_UPS, CT_ALLTOALLV_RADIX, CT_ALLTOALLV_BATCH, CT_ALLTOALLV_DIRECT, CT_OUR_VARIABLES
+} ct_mock_up;
 
 /* Of all blocks together, in bytes: displacements are ints, and calls beyond it take as long as their bytes. */
 enum { CT_MOCK_UP_MOST = 16 << 20 };

@@ -100,10 +100,11 @@ class Jobs:
 
     def source(self, ranks: int, silence_s: float = 30.0, **variables: str) -> LiveSource:
         environment = {**os.environ, **QUIET, **variables, "COLLTUNE_TEST_JOB": str(self.directory)}
+        resolve = self.resolver()
         plan = LivePlan(
             command=[str(self.mpiexec), "-n", str(ranks), str(self.agent)],
             process_environment=environment,
-            settings=self.resolver(),
+            settings=lambda scenario, choice: resolve(scenario.collective, choice),
             seed=1,
             silence_s=silence_s,
             on_event=lambda kind, facts: self.events.append((kind, facts)),

@@ -365,7 +365,9 @@ def test_the_largest_request_of_every_catalogue_is_read(reader: Path, library: s
         assert all(set(catalogue.legal(s, level)) <= set(choices) for s in scenarios for level in levels)
         scattered = tuple(range(0, 2048, 2))  # no two beside each other: the longest way to name 1,024 nodes
         point = Point(Scenario(name, 1024, 128, 1 << 26), choices)
-        text = PointRequest(number, 0, point, Effort(), scattered, 3600.0).text(settings, 2**31 - 1)
+        text = PointRequest(number, 0, point, Effort(), scattered, 3600.0).text(
+            lambda at, choice: settings(at.collective, choice), 2**31 - 1
+        )
         assert len(text) < UNREAD_BYTES / 2
         lines.append(text)
         known = [settings(name, choice) for choice in choices]

@@ -2,8 +2,8 @@
 
 import math
 import os
+import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,27 +12,30 @@ from numpy.typing import NDArray
 
 from colltune.alltoallv.lookup_table import FIRST_CALL, Shape, candidates, choice_of
 from colltune.alltoallv.matrices import load_recorded, write_matrices
-from colltune.alltoallv.samples import AlltoallvSource, Blocks
+from colltune.alltoallv.samples import AGENT_PARTS, ALGORITHMS, AlltoallvSource, Blocks
 from colltune.alltoallv.tune_table import first_call
 from colltune.core.sample import DEFAULT, Choice, Environment, Scenario, Status
 from colltune.core.space import Point
-from colltune.machine.compile import build_parts
+from colltune.machine.compile import build_parts, source_directory
 from colltune.measure.contract import Effort
 from colltune.mpi.installation import Installation
 
 _RANKS = 4
+_SHAPE = Shape(1, _RANKS)
 Counts = NDArray[np.int64]
 _SHORT = Effort(relative_width=0.5, box_s=0.0005, fewest=3, most=8, warm_up=1)
 
 
 @pytest.fixture(scope="module")
 def program(mpi: Installation, cache: Path) -> Path:
-    return build_parts(mpi.mpicc, ("alltoallv_measure", "alltoallv"), cache)
+    return build_parts(mpi.mpicc, AGENT_PARTS, cache)
 
 
-def source(mpi: Installation, program: Path, *arguments: str, ranks: int = _RANKS, **variables: str) -> AlltoallvSource:
-    made = Environment("mpich", "", "", "", 1, ranks, "single", {})
-    command = [str(mpi.mpiexec), "-n", str(ranks), str(program), *arguments]
+def source(
+    mpi: Installation, program: Path, *arguments: str, shape: Shape = _SHAPE, **variables: str
+) -> AlltoallvSource:
+    made = Environment("mpich", "", "", "", shape.nodes, shape.ppn, "single", {})
+    command = [str(mpi.mpiexec), "-n", str(shape.ranks), str(program), *arguments]
     return AlltoallvSource(made, command, {**os.environ, "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", **variables})
 
 
@@ -49,6 +52,9 @@ def test_every_pattern_is_exchanged_rightly_by_every_way(mpi: Installation, prog
     finally:
         measuring.close()
     assert [sample.status for sample in found] == [Status.OK] * len(points) * len(ways)
+    header = (source_directory("alltoallv").parent / "include" / "colltune_alltoallv.h").read_text()
+    named = re.findall(r"CT_ALLTOALLV_([A-Z]+),? +/\*", header)
+    assert tuple(name.lower() for name in named) == ALGORITHMS[:-1]
 
 
 def sparse_products(ranks: int) -> Counts:
@@ -80,10 +86,8 @@ def test_patterns_of_applications_are_exchanged_rightly_by_every_way(
     np.save(tmp_path / "counts.npy", made(6))
     recorded = load_recorded([tmp_path / "counts.npy"], Shape(3, 2), [1 << power for power in range(2, 12)])
     ways = tuple(map(choice_of, candidates(Shape(3, 2))))
-    measuring = source(
-        mpi, program, *map(str, write_matrices(recorded, tmp_path)), ranks=6, COLLTUNE_ALLTOALLV_NODE="2"
-    )
-    measuring.environment = replace(measuring.environment, nodes=3, ppn=2)
+    files = map(str, write_matrices(recorded, tmp_path))
+    measuring = source(mpi, program, *files, shape=Shape(3, 2), COLLTUNE_ALLTOALLV_NODE="2")
     try:
         ((_, found),) = measuring.measure([Point(recorded[0].scenario, ways)], _SHORT)
     finally:
@@ -95,8 +99,7 @@ def test_parts_of_the_job_are_measured_in_any_order(mpi: Installation, program: 
     ways = (DEFAULT, Choice("parata", (("radix", 2),)), Choice("hieata", (("radix", 2),)))
     parts = [(3, 2), (2, 2), (3, 1), (2, 2), (1, 2), (3, 2)]
     points = [Point(Scenario(Blocks("skewed", "few4").collective, *part, 64), ways) for part in parts]
-    measuring = source(mpi, program, ranks=6, COLLTUNE_ALLTOALLV_NODE="2")
-    measuring.environment = replace(measuring.environment, nodes=3, ppn=2)
+    measuring = source(mpi, program, shape=Shape(3, 2), COLLTUNE_ALLTOALLV_NODE="2")
     try:
         found = [sample for _, samples in measuring.measure(points, _SHORT) for sample in samples]
     finally:
@@ -115,7 +118,7 @@ def test_a_part_that_the_job_does_not_have_is_not_measured_and_the_launch_goes_o
         (_, (refused,)), (_, (measured,)) = measuring.measure(points, _SHORT)
     finally:
         measuring.close()
-    assert (refused.status, refused.detail) == (Status.UNMEASURED, "the job has no such part")
+    assert (refused.status, refused.detail) == (Status.UNMEASURED, "no such nodes or ppn in this job")
     assert measured.status is Status.OK
 
 
@@ -144,10 +147,10 @@ def test_a_file_that_is_no_matrix_of_this_job_is_named(
 ) -> None:
     counts = tmp_path / "counts.txt"
     counts.write_text(text)
-    measuring = source(mpi, program, str(counts), ranks=2)
+    measuring = source(mpi, program, str(counts), shape=Shape(1, 2))
     try:
         point = Point(Scenario(Blocks("counts0").collective, 1, 2, 64), (DEFAULT,))
         ((_, (sample,)),) = measuring.measure([point], _SHORT)
     finally:
         measuring.close()
-    assert (sample.status, sample.detail) == (Status.UNMEASURED, f"{counts} has not 2 x 2 numbers of bytes")
+    assert (sample.status, sample.detail) == (Status.INAPPLICABLE, f"not-2x2-numbers-of-bytes:{counts}")

@@ -2,10 +2,10 @@
  * clang libFuzzer makes the bytes, else fuzz_driver.c. What is read must be as the rest of the code takes it to be. */
 #define _GNU_SOURCE
 #include "agent.h"
-#include "request.h"
 #include "select.h"
 #include "state.h"
 #include "table.h"
+#include "weights.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -183,21 +183,17 @@ static bool ct__lines(const uint8_t *data, size_t size)
     return true;
 }
 
-static bool ct__measure(const uint8_t *data, size_t size)
+static bool ct__blocks_of(const uint8_t *data, size_t size)
 {
-    char *line = ct__text(data, size);
-    ct_measure_request request;
-    bool read = ct_measure_parse(line, &request);
-    if (read) {
-        HOLDS(request.choice_count >= 1 && request.choice_count <= CT_MEASURE_CHOICES && request.repetitions >= 1 &&
-              request.repetitions <= CT_MEASURE_REPETITIONS && request.blocks.average >= 0 && request.blocks.peers >= 0);
-        for (int i = 0; i < request.choice_count; i++)
-            HOLDS(request.choices[i].algorithm == CT_MEASURE_TUNED || ct_alltoallv_name(request.choices[i].algorithm) != NULL);
-        for (int distance = 0; distance < 9; distance++)
-            if (ct_weight_is_peer(&request.blocks, distance, 9))
-                HOLDS(ct_weight(&request.blocks, 0, distance) >= 0.0);
-    }
-    free(line);
+    char *name = ct__text(data, size);
+    ct_blocks blocks;
+    bool read = ct_blocks_parse(name, &blocks);
+    if (read)
+        HOLDS(blocks.peers >= 0 && memchr(blocks.distribution, '\0', sizeof blocks.distribution) != NULL);
+    for (int distance = 0; read && distance < 9; distance++)
+        if (ct_weight_is_peer(&blocks, distance, 9))
+            HOLDS(ct_weight(&blocks, 0, distance) >= 0.0);
+    free(name);
     return read;
 }
 
@@ -205,7 +201,7 @@ static const struct {
     const char *name;
     bool (*read)(const uint8_t *data, size_t size);
 } CT__READERS[] = {{"rules", ct__rules}, {"select", ct__select}, {"table", ct__table},
-                   {"request", ct__request}, {"lines", ct__lines}, {"measure", ct__measure}};
+                   {"request", ct__request}, {"lines", ct__lines}, {"blocks", ct__blocks_of}};
 static bool (*ct__read)(const uint8_t *data, size_t size);
 
 static long ct__taken;

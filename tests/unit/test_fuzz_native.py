@@ -31,7 +31,7 @@ from colltune.mpi.installation import Installation
 from commands import run_to_end
 
 NATIVE = Path(__file__).parents[1] / "native"
-READERS = ("rules", "select", "table", "request", "lines", "measure")
+READERS = ("rules", "select", "table", "request", "lines", "blocks")
 FLAGS = ("-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-fno-sanitize-recover=all")
 # An input of an agent comes in pieces of 64 KiB.
 LONGEST = {"lines": 300_000}
@@ -99,9 +99,9 @@ def seeds_of(reader: str) -> Iterator[bytes]:
         case "table":
             yield TABLE.encode()
             yield b"\n".join(line.replace(b"parata,radix=4", b"linear,batch=2") for line in TABLE.encode().splitlines())
-        case "measure":
-            yield b"measure 3 2 2 uniform 0 64 5 7 parata:2:0:0 tuned:0:0:0 hieata:4:1:65535\n"
-            yield b"measure 4 1 8 counts0 3 0 10000 7 library:0:0:0"
+        case "blocks":
+            yield b"alltoallv[uniform,0,7]"
+            yield b"alltoallv[counts0,3,10000]"
         case _:
             sent = list(requests(load("mpich", "5.0.2")))
             yield from sent if reader == "request" else [b"\n".join([*sent, b""])]
@@ -125,7 +125,7 @@ def requests(catalogue: Catalogue) -> Iterator[bytes]:
         choices = catalogue.choices(collective)[:6] if collective in catalogue.entries else (DEFAULT,)
         point = Point(Scenario(collective, 5, 2, 4096), tuple(choices), skew_s=1e-4 * number)
         request = PointRequest(number, number, point, Effort(), (0, 1, 2, 3, 7), 20.0)
-        yield request.text(lambda name, one: [(v, 1) for v, _ in catalogue.settings(name, one)], 7).encode()
+        yield request.text(lambda at, one: [(v, 1) for v, _ in catalogue.settings(at.collective, one)], 7).encode()
 
 
 def compiled(mpi: Installation, compiler: str, guided: bool, place: Path) -> Path:
@@ -135,7 +135,7 @@ def compiled(mpi: Installation, compiler: str, guided: bool, place: Path) -> Pat
     ]
     whole = [path for part in parts[: 2 + len(LIBRARY_PARTS)] for path in sorted(part.glob("*.c"))]
     whole = [path for path in whole if path.name != "entry_points.c"]  # the names are those of the core here
-    some = ["agent/request.c", "agent/input.c", "alltoallv_measure/request.c", "alltoallv_measure/weights.c"]
+    some = ["agent/request.c", "agent/input.c", "alltoallv_measure/weights.c"]
     sources = [
         NATIVE / "fuzz_readers.c",
         *whole,

@@ -21,7 +21,7 @@ static double ct__weight(const ct_sweep_request *r, int from, int to, int size)
 int ct_pattern_draw(ct_sweep_request *r, uint64_t seed, int size)
 {
     double *received = calloc((size_t)size, sizeof *received), busiest = 0.0, largest = 0.0;
-    r->blocks = (ct_blocks){.peers = r->peers, .average = r->largest, .seed = (unsigned)seed};
+    r->blocks = (ct_blocks){.peers = r->peers, .seed = (unsigned)seed};
     memcpy(r->blocks.distribution, r->distribution, sizeof r->blocks.distribution);
     r->is_peer = realloc(r->is_peer, (size_t)size);
     if (received == NULL || r->is_peer == NULL) {

@@ -1,4 +1,4 @@
-"""What the all-to-all takes by each setting, on the parts of the job: launches of a program of its own.
+"""What the all-to-all takes by each setting, on the parts of the job: launches of an agent that knows its algorithms.
 
 A launch is measured as all collectives are.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from colltune.alltoallv.lookup_table import COLLECTIVE, Setting, Shape, choice_of, neighbours, setting_of
-from colltune.alltoallv.samples import AlltoallvSource
+from colltune.alltoallv.samples import AGENT_PARTS, AlltoallvSource
 from colltune.bench.contract import Place
 from colltune.bench.workbench import Workbench
 from colltune.core.medians import medians_of
@@ -54,7 +54,7 @@ class JobPatterns:
     def on(cls, workbench: Workbench, matrices: Sequence[Path] = ()) -> "JobPatterns":
         """Compiles the program. Raises InputError where that cannot be done."""
         cache = cache_directory(workbench.process_environment)
-        program = build_parts(workbench.installation.mpicc, ("alltoallv_measure", COLLECTIVE), cache)
+        program = build_parts(workbench.installation.mpicc, AGENT_PARTS, cache)
         return cls(workbench, program, matrices)
 
     @property

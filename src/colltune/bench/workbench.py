@@ -235,10 +235,12 @@ class Workbench:
         """``place``: of files that are removed when it is closed."""
         command = self.command(self._agent_program, variables)
 
-        def settings(collective: str, choice: Choice) -> Settings:
-            found = self.settings(collective, choice)
+        def settings(scenario: Scenario, choice: Choice) -> Settings:
+            found = self.settings(scenario.collective, choice)
             if found is None:
-                raise InputError(f"this MPI does not know {collective} {choice}", "Tune again: the MPI has changed")
+                raise InputError(
+                    f"this MPI does not know {scenario.collective} {choice}", "Tune again: the MPI has changed"
+                )
             return found
 
         plan = LivePlan(

@@ -42,9 +42,9 @@ def preload_variables(library: Path | str, environment: Mapping[str, str]) -> di
 LIBRARY_PARTS = ("shim", "alltoallv")
 ENTRY = "entry"
 COMMON = "common"  # the directory that every program and library is made of as well
-# And what those programs are made of that time calls: malloc passes through the one, the other sees what else runs.
+# And what the agent is made of, since it times calls: malloc passes through the one, the other sees what else runs.
+AGENT = "agent"
 TIMING_PARTS = ("heap", "load")
-_TIMING = frozenset({"agent", "alltoallv_measure"})
 # Warnings are errors in the tests, not on the machine of a user, whose compiler may know warnings that we do not. But a
 # function that is not declared is one that this MPI lacks, and fails when it is called at the latest.
 _FLAGS = ("-O2", "-Wall", "-Wextra")
@@ -193,7 +193,7 @@ class _Source:
     @classmethod
     def of(cls, mpicc: str | Path, names: Sequence[str], *more: str) -> "_Source":
         """Directories under native/; COMMON is in all but the library that is linked to no MPI."""
-        beside = TIMING_PARTS if _TIMING.intersection(names) else ()
+        beside = TIMING_PARTS if AGENT in names else ()
         directories = [source_directory(name) for name in (*names, *beside, COMMON)]
         made = directories[:-1] if ENTRY in names else directories
         return cls.within(mpicc, made, [directories[0].parent / "include", *directories], ".c", *more)

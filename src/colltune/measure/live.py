@@ -12,7 +12,7 @@ from pathlib import Path
 
 from colltune.core.disturbance import Load
 from colltune.core.errors import LaunchError, MeasurementError
-from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Status
+from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, Status
 from colltune.core.space import Point
 from colltune.measure.agent_process import AgentProcess, parse_fields
 from colltune.measure.contract import Answer, Effort, TimeIsUpError
@@ -43,7 +43,8 @@ UNREAD_BYTES = 1 << 15
 class LivePlan:
     """What a live source needs: how the agent is launched, and how a choice is set.
 
-    ``settings`` gives, for a collective and a choice, the control variables with the integers to write.
+    ``settings`` gives, for a scenario and a choice, the control variables with the integers to write; ``named`` what
+    the agent calls its collective.
     ``silence_s``: seconds without a word from the agent, beyond what the request may take, after which it counts as
     hung. ``on_event`` hears of launches and choices that ended one. ``watch`` judges what others disturbed. ``beside``:
     by nodes and ranks per node, how many communicators on the same nodes make each call at once; 1 where it says none.
@@ -52,7 +53,7 @@ class LivePlan:
 
     command: Sequence[str]
     process_environment: Mapping[str, str]
-    settings: Callable[[str, Choice], Settings]
+    settings: Callable[[Scenario, Choice], Settings]
     seed: int
     start_timeout_s: float = 60.0
     silence_s: float = 30.0
@@ -61,6 +62,7 @@ class LivePlan:
     watch: Watch = field(default_factory=unjudged)
     beside: Mapping[tuple[int, int], int] = field(default_factory=dict)
     place: Path | None = None
+    named: Callable[[Scenario], str] = lambda scenario: scenario.collective
 
 
 class LiveSource:
@@ -192,7 +194,9 @@ class LiveSource:
             self.start()
             assert self._agent is not None
             request.id, request.heard_s, request.began_s = self._next_id + 1, time.monotonic(), time.monotonic()
-            text = request.text(self._plan.settings, self._random.getrandbits(31))
+            text = request.text(
+                self._plan.settings, self._random.getrandbits(31), self._plan.named(request.point.scenario)
+            )
             request.size_bytes = len(text) + 1
             if self._unread and request.size_bytes + sum(r.size_bytes for r in self._unread) > UNREAD_BYTES:
                 self._held.appendleft(request)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from colltune.core.disturbance import Load
 from colltune.core.errors import LaunchError
-from colltune.core.sample import Choice, Overlap, Sample, Status
+from colltune.core.sample import Choice, Overlap, Sample, Scenario, Status
 from colltune.core.space import Point
 from colltune.machine.process import run_launch
 from colltune.measure.contract import Effort
@@ -46,18 +46,18 @@ class PointRequest:
     def place(self) -> tuple[tuple[int, ...], int]:
         return self.nodes, self.point.scenario.ppn
 
-    def text(self, settings: Callable[[str, Choice], Settings], seed: int) -> str:
-        """The line that the agent reads. ``settings``: see LivePlan."""
+    def text(self, settings: Callable[[Scenario, Choice], Settings], seed: int, named: str = "") -> str:
+        """The line that the agent reads. ``settings`` and ``named``: see LivePlan."""
         scenario, effort = self.point.scenario, self.effort.limited(self.point.repetitions)
         words = [
-            f"measure id={self.id} collective={scenario.collective} bytes={scenario.size_bytes}",
+            f"measure id={self.id} collective={named or scenario.collective} bytes={scenario.size_bytes}",
             f"ppn={scenario.ppn} beside={self.beside} nodes={_format_nodes(self.nodes)}",
             f"warm_up={effort.warm_up} fewest={effort.fewest} most={effort.most}",
             f"box_us={round(effort.box_s * 1e6)} width_ppm={round(effort.relative_width * 1e6)}",
             *([f"skew_us={max(round(self.point.skew_s * 1e6), 1)}"] if self.point.skew_s > 0.0 else []),
             f"seed={seed} limit_s={int(self.deadline_s) + _LIMIT_MARGIN_S}",
         ]
-        chosen = [settings(scenario.collective, choice) for choice in self.point.choices]
+        chosen = [settings(scenario, choice) for choice in self.point.choices]
         # Names are long and the same in many choices, so these give their places in the list of names.
         places = {name: place for place, name in enumerate(dict.fromkeys(n for some in chosen for n, _ in some))}
         words += ["names=" + ",".join(places)] if places else []
