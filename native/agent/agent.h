@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "codes.h"
 #include "heap.h"
 #include "nodes.h"
 #include "variables.h"

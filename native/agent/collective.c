@@ -226,8 +226,7 @@ int ct_call_start(ct_timed_call *c, MPI_Comm comm, MPI_Request *request)
 
 int ct_call_spread(ct_timed_call *c, MPI_Comm comm)
 {
-    int code = MPI_SUCCESS;
-    for (int distance = 1; distance < c->size && code == MPI_SUCCESS; distance *= 2) {
+    for (int distance = 1; distance < c->size; distance *= 2) {
         int blocks = 1; /* that a rank passes on in this round, where there is one for each rank */
         char *from = c->send, *to = c->receive;
         if (c->kind == CT__ALLGATHER) {
@@ -238,18 +237,18 @@ int ct_call_spread(ct_timed_call *c, MPI_Comm comm)
                 blocks += (peer & distance) != 0;
         }
         int bytes = blocks * c->count * (c->kind == CT__ALLREDUCE ? (int)sizeof(float) : 1);
-        code = MPI_Sendrecv(from, bytes, MPI_BYTE, (c->rank + distance) % c->size, CT_TAG_SYNC, to, bytes, MPI_BYTE,
-                            (c->rank - distance + c->size) % c->size, CT_TAG_SYNC, comm, MPI_STATUS_IGNORE);
+        CT_TRY(MPI_Sendrecv(from, bytes, MPI_BYTE, (c->rank + distance) % c->size, CT_TAG_SYNC, to, bytes, MPI_BYTE,
+                            (c->rank - distance + c->size) % c->size, CT_TAG_SYNC, comm, MPI_STATUS_IGNORE));
     }
-    return code;
+    return MPI_SUCCESS;
 }
 
 int ct_call_run(ct_timed_call *c, MPI_Comm comm)
 {
     if (c->nonblocking) {
         MPI_Request request;
-        int code = ct_call_start(c, comm, &request);
-        return code == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : code;
+        CT_TRY(ct_call_start(c, comm, &request));
+        return MPI_Wait(&request, MPI_STATUS_IGNORE);
     }
     MPI_Count total = (MPI_Count)c->count * c->size;
     if (c->kind == CT__GATHER && ct_mock_up_takes(CT_MOCK_UP_GATHER, total))

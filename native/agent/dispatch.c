@@ -60,12 +60,10 @@ static int ct__measure(ct__server *server, const ct__header *header, const ct_re
                        int count)
 {
     ct_group *group = ct_group_get(header->slot);
-    int code = MPI_SUCCESS;
     if (header->fresh)
-        code = ct_group_make(server->world, header->slot, members, count, request->beside, &group);
+        CT_TRY(ct_group_make(server->world, header->slot, members, count, request->beside, &group));
     ct_text answer = {0};
-    if (code == MPI_SUCCESS)
-        code = group == NULL ? MPI_ERR_COMM : ct_measure(request, group, ct__notice, server->world->rank == 0 ? ct__attend : NULL, server, &answer);
+    int code = group == NULL ? MPI_ERR_COMM : ct_measure(request, group, ct__notice, server->world->rank == 0 ? ct__attend : NULL, server, &answer);
     if (code == MPI_SUCCESS && answer.length > 0)
         code = ct__say(server, answer.text, answer.length);
     free(answer.text);
@@ -75,16 +73,15 @@ static int ct__measure(ct__server *server, const ct__header *header, const ct_re
 static int ct__release(ct__server *server, const ct__header *header)
 {
     ct_group *group = ct_group_get(header->slot);
-    int rank, code = group == NULL ? MPI_ERR_COMM : MPI_Comm_rank(group->comm, &rank);
-    if (code == MPI_SUCCESS)
-        code = ct_synchronise(group->comm); /* once it is through, all members have this message */
-    if (code == MPI_SUCCESS)
-        code = ct_group_release(header->slot);
-    if (code == MPI_SUCCESS && rank == 0 && server->world->rank == 0)
+    int rank;
+    CT_TRY(group == NULL ? MPI_ERR_COMM : MPI_Comm_rank(group->comm, &rank));
+    CT_TRY(ct_synchronise(group->comm)); /* once it is through, all members have this message */
+    CT_TRY(ct_group_release(header->slot));
+    if (rank == 0 && server->world->rank == 0)
         server->releasing = -1;
-    else if (code == MPI_SUCCESS && rank == 0)
-        code = MPI_Send(CT__RELEASED, sizeof CT__RELEASED, MPI_BYTE, 0, CT_TAG_RESULT, MPI_COMM_WORLD);
-    return code;
+    else if (rank == 0)
+        return MPI_Send(CT__RELEASED, sizeof CT__RELEASED, MPI_BYTE, 0, CT_TAG_RESULT, MPI_COMM_WORLD);
+    return MPI_SUCCESS;
 }
 
 /* A message for this rank and the ranks below it in the tree. */

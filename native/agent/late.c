@@ -30,12 +30,10 @@ int ct_point_late(ct_point *point, int index)
     ct_choice_state *state = &point->states[index];
     double own[CT__LATE_CALLS], began = MPI_Wtime();
     int calls = ct_point_calls_beside(point, state->estimate_s + request->skew_s, CT__LATE_CALLS);
-    int code = MPI_SUCCESS;
-    for (int i = 0; i < calls && code == MPI_SUCCESS; i++) {
+    for (int i = 0; i < calls; i++) {
         double delay = ct__delay(point, i, point->rank);
-        code = ct_synchronise(point->group->comm);
-        if (code == MPI_SUCCESS)
-            code = ct_point_steer(point, &request->choices[index], true);
+        CT_TRY(ct_synchronise(point->group->comm));
+        int code = ct_point_steer(point, &request->choices[index], true);
         double start = MPI_Wtime(), arrival;
         do
             arrival = MPI_Wtime();
@@ -45,15 +43,14 @@ int ct_point_late(ct_point *point, int index)
         double end = MPI_Wtime();
         point->inside_s += end - arrival;
         own[i] = end - start - request->skew_s;
-        int restored = ct_point_steer(point, &request->choices[index], false);
-        code = code == MPI_SUCCESS ? restored : code;
+        ct_keep_first(&code, ct_point_steer(point, &request->choices[index], false));
+        CT_TRY(code);
     }
-    if (code == MPI_SUCCESS)
-        code = MPI_Allreduce(MPI_IN_PLACE, own, calls, MPI_DOUBLE, MPI_MAX, point->group->comm);
+    CT_TRY(MPI_Allreduce(MPI_IN_PLACE, own, calls, MPI_DOUBLE, MPI_MAX, point->group->comm));
     double sum = 0.0;
     for (int i = 0; i < calls; i++)
         sum += own[i];
-    state->skewed_s = code == MPI_SUCCESS && sum > 0.0 ? sum / calls : -1.0;
+    state->skewed_s = sum > 0.0 ? sum / calls : -1.0;
     state->cost_s += MPI_Wtime() - began;
-    return code;
+    return MPI_SUCCESS;
 }

@@ -49,12 +49,12 @@ static int ct__tell_load(ct_world *world)
 {
     char others[256];
     int node = world->nodes.node_of[world->rank];
-    int code = ct_watch_tell_whole(&world->watch, node, MPI_COMM_WORLD, others, sizeof others);
-    if (code == MPI_SUCCESS && world->rank == 0) {
+    CT_TRY(ct_watch_tell_whole(&world->watch, node, MPI_COMM_WORLD, others, sizeof others));
+    if (world->rank == 0) {
         printf("load%s\n", others);
         fflush(stdout);
     }
-    return code;
+    return MPI_SUCCESS;
 }
 
 /* An algorithm that does not apply must be refused, not replaced (MPICH's default is to replace it silently). */
@@ -63,6 +63,15 @@ static void ct__refuse_fallback(void)
     int variable = ct_variable_find("MPIR_CVAR_COLLECTIVE_FALLBACK");
     if (variable >= 0)
         ct_settings_write(&(ct_setting){.variable = variable, .value = 0}, 1);
+}
+
+static int ct__serve(ct_world *world, int provided)
+{
+    CT_TRY(ct_world_make(world));
+    ct_heap_give_back(0);
+    CT_TRY(ct__announce(world, provided));
+    CT_TRY(ct_dispatch_serve(world));
+    return ct__tell_load(world);
 }
 
 int main(int argc, char **argv)
@@ -85,14 +94,7 @@ int main(int argc, char **argv)
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     ct__refuse_fallback();
     ct_world world = {0};
-    code = ct_world_make(&world);
-    ct_heap_give_back(0);
-    if (code == MPI_SUCCESS)
-        code = ct__announce(&world, provided);
-    if (code == MPI_SUCCESS)
-        code = ct_dispatch_serve(&world);
-    if (code == MPI_SUCCESS)
-        code = ct__tell_load(&world);
+    code = ct__serve(&world, provided);
     if (code != MPI_SUCCESS) {
         char text[MPI_MAX_ERROR_STRING];
         int length;

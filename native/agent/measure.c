@@ -38,9 +38,7 @@ static int ct__agree(ct_point *point, int index, ct_status own_status, double ow
     const char *missing = point->request->choices[index].missing;
     double own[4] = {own_status, own_status == CT_WRONG ? point->rank : -1, own_s, ct_heap_is_large(state->largest)};
     double worst[4];
-    int code = MPI_Allreduce(own, worst, 4, MPI_DOUBLE, MPI_MAX, point->group->comm);
-    if (code != MPI_SUCCESS)
-        return code;
+    CT_TRY(MPI_Allreduce(own, worst, 4, MPI_DOUBLE, MPI_MAX, point->group->comm));
     *longest_s = worst[2];
     state->large = worst[3] > 0.0;
     state->status = (ct_status)worst[0];
@@ -61,33 +59,28 @@ static int ct__start(ct_point *point, int index)
     ct_choice_state *state = &point->states[index];
     const ct_request *request = point->request;
     double shortest_s, elapsed_s;
-    int code = ct_group_variant(point->group, ct_call_overlaps(point->call), &request->choices[index], &state->comm);
-    if (code != MPI_SUCCESS)
-        return code;
+    CT_TRY(ct_group_variant(point->group, ct_call_overlaps(point->call), &request->choices[index], &state->comm));
     ct_status own = ct__try(point, index, &elapsed_s);
-    code = ct__agree(point, index, own, elapsed_s, &shortest_s);
-    if (code != MPI_SUCCESS || state->status != CT_OK)
-        return code;
+    CT_TRY(ct__agree(point, index, own, elapsed_s, &shortest_s));
+    if (state->status != CT_OK)
+        return MPI_SUCCESS;
     int calls = shortest_s * request->warm_up > request->box_s ? 1 : request->warm_up;
     if (point->group->fresh && index == 0 && !ct_point_long(point, shortest_s))
         calls = CT__FRESH_WARM_UP;
-    for (int i = 0; i < calls && code == MPI_SUCCESS; i++) {
+    for (int i = 0; i < calls; i++) {
         if (i == calls - 1) /* shared-memory collectives start late, so their result is seen only now */
             ct_call_poison(point->call);
-        code = ct__run_watched(point, index, &elapsed_s);
+        CT_TRY(ct__run_watched(point, index, &elapsed_s));
         shortest_s = elapsed_s < shortest_s ? elapsed_s : shortest_s;
     }
-    if (code == MPI_SUCCESS) {
-        own = ct_call_correct(point->call) ? CT_OK : CT_WRONG;
-        code = ct__agree(point, index, own, shortest_s, &state->estimate_s);
-    }
-    state->live = state->status == CT_OK && code == MPI_SUCCESS;
-    if (state->live && calls == 1 && ct_point_long(point, state->estimate_s)) {
-        state->count = 1; /* the warm-up was the first repetition */
-        state->own_sum_s = elapsed_s;
-        code = MPI_Allreduce(&elapsed_s, state->times, 1, MPI_DOUBLE, MPI_MAX, point->group->comm);
-    }
-    return code;
+    own = ct_call_correct(point->call) ? CT_OK : CT_WRONG;
+    CT_TRY(ct__agree(point, index, own, shortest_s, &state->estimate_s));
+    state->live = state->status == CT_OK;
+    if (!state->live || calls != 1 || !ct_point_long(point, state->estimate_s))
+        return MPI_SUCCESS;
+    state->count = 1; /* the warm-up was the first repetition */
+    state->own_sum_s = elapsed_s;
+    return MPI_Allreduce(&elapsed_s, state->times, 1, MPI_DOUBLE, MPI_MAX, point->group->comm);
 }
 
 /* Calls one after another with no synchronisation between them, as a loop in an application makes them. */
@@ -97,20 +90,18 @@ static int ct__back_to_back(ct_point *point, int index)
     const ct_choice *choice = &point->request->choices[index];
     double fitting = 0.1 * point->request->box_s / (state->estimate_s + 1e-9);
     int calls = state->estimate_s > point->request->box_s ? 1 : fitting < 3 ? 3 : fitting > 50 ? 50 : (int)fitting;
-    int code = ct_point_give_back(point, index);
-    if (code == MPI_SUCCESS)
-        code = ct_synchronise(point->group->comm);
-    if (code == MPI_SUCCESS)
-        code = ct_point_steer(point, choice, true);
+    CT_TRY(ct_point_give_back(point, index));
+    CT_TRY(ct_synchronise(point->group->comm));
+    int code = ct_point_steer(point, choice, true);
     double start = MPI_Wtime();
     for (int i = 0; i < calls && code == MPI_SUCCESS; i++)
         code = ct_call_run(point->call, state->comm);
     double own = (MPI_Wtime() - start) / calls;
     point->inside_s += own * calls;
-    int restored = ct_point_steer(point, choice, false);
+    ct_keep_first(&code, ct_point_steer(point, choice, false));
     state->cost_s += own * calls;
     state->back_to_back_s = own; /* this rank's until the answer is made */
-    return code == MPI_SUCCESS ? restored : code;
+    return code;
 }
 
 /* `mean_s`, `back_to_back_s`: by choice. */
@@ -149,37 +140,33 @@ static void ct__answer(const ct_point *point, const double *mean_s, const double
 static int ct__measure_all(ct_point *point, double *scratch)
 {
     const ct_request *request = point->request;
-    int code = MPI_SUCCESS;
     ct_heap_give_back(0);
     point->heap_of = -1;
-    for (int i = 0; i < request->choice_count && code == MPI_SUCCESS; i++) {
+    for (int i = 0; i < request->choice_count; i++) {
         double start = MPI_Wtime();
         ct_point_tell(point, i);
-        code = ct_point_attend(point);
-        if (code == MPI_SUCCESS)
-            code = ct__start(point, i);
+        CT_TRY(ct_point_attend(point));
+        CT_TRY(ct__start(point, i));
         point->states[i].cost_s += MPI_Wtime() - start;
     }
     ct_point_give_up(point);
-    if (code == MPI_SUCCESS)
-        code = ct_point_repeat(point, scratch);
-    for (int i = 0; i < request->choice_count && code == MPI_SUCCESS; i++) {
+    CT_TRY(ct_point_repeat(point, scratch));
+    for (int i = 0; i < request->choice_count; i++) {
         const ct_choice_state *state = &point->states[i];
-        if (state->status == CT_OK && !state->dominated && !state->hopeless && !ct_point_long(point, state->estimate_s)) {
-            ct_point_alive(point);
-            code = ct__back_to_back(point, i);
-            if (code == MPI_SUCCESS && ct_call_overlaps(point->call))
-                code = ct_point_views(point, i);
-            if (code == MPI_SUCCESS && request->skew_s > 0.0)
-                code = ct_point_late(point, i);
-            if (code == MPI_SUCCESS && request->skew_s > 0.0)
-                code = ct_point_untouched(point, i);
-            if (code == MPI_SUCCESS)
-                code = ct_point_keep(point, i);
+        if (state->status != CT_OK || state->dominated || state->hopeless || ct_point_long(point, state->estimate_s))
+            continue;
+        ct_point_alive(point);
+        CT_TRY(ct__back_to_back(point, i));
+        if (ct_call_overlaps(point->call))
+            CT_TRY(ct_point_views(point, i));
+        if (request->skew_s > 0.0) {
+            CT_TRY(ct_point_late(point, i));
+            CT_TRY(ct_point_untouched(point, i));
         }
+        CT_TRY(ct_point_keep(point, i));
     }
     alarm(0);
-    return code;
+    return MPI_SUCCESS;
 }
 
 /* Of all repetitions of all choices, twice, and of one number more for each choice. */
@@ -229,14 +216,13 @@ static void ct__decline(const ct_request *request, const char *why, ct_text *ans
 static int ct__measure_and_answer(ct_point *point, double *scratch, double *sums, ct_text *answer)
 {
     const ct_request *request = point->request;
-    int choices = request->choice_count, code = ct_group_reserve(point->group, request);
+    int choices = request->choice_count;
     char others[256];
     double start = MPI_Wtime(), begun = ct_watch_begin(point->group->watch, point->group->leads);
     point->noticed_s = start;
-    if (code == MPI_SUCCESS)
-        code = ct_point_calibrate(point);
-    if (code == MPI_SUCCESS)
-        code = ct__measure_all(point, scratch);
+    CT_TRY(ct_group_reserve(point->group, request));
+    CT_TRY(ct_point_calibrate(point));
+    CT_TRY(ct__measure_all(point, scratch));
     point->group->fresh = false;
     double *longest = sums + 2 * choices;
     for (int i = 0; i < choices; i++) {
@@ -244,21 +230,18 @@ static int ct__measure_and_answer(ct_point *point, double *scratch, double *sums
         sums[i] = state->count > 0 ? state->own_sum_s / state->count / point->size : 0.0;
         longest[i] = state->back_to_back_s;
     }
-    if (code == MPI_SUCCESS)
-        code = MPI_Reduce(sums, sums + choices, choices, MPI_DOUBLE, MPI_SUM, 0, point->group->comm);
-    if (code == MPI_SUCCESS)
-        code = MPI_Reduce(longest, longest + choices, choices, MPI_DOUBLE, MPI_MAX, 0, point->group->comm);
-    if (point->rank == 0 && code == MPI_SUCCESS) {
+    CT_TRY(MPI_Reduce(sums, sums + choices, choices, MPI_DOUBLE, MPI_SUM, 0, point->group->comm));
+    CT_TRY(MPI_Reduce(longest, longest + choices, choices, MPI_DOUBLE, MPI_MAX, 0, point->group->comm));
+    if (point->rank == 0) {
         ct__answer(point, sums + choices, longest + choices, answer);
         ct_text_add(answer, "done id=%ld wall_us=%.1f inside_us=%.1f", request->id, (MPI_Wtime() - start) * 1e6,
                     point->inside_s * 1e6);
     }
-    if (code == MPI_SUCCESS)
-        code = ct_watch_tell(point->group->watch, point->group->leads, point->group->node, begun, point->group->comm, others,
-                             sizeof others);
-    if (point->rank == 0 && code == MPI_SUCCESS)
+    CT_TRY(ct_watch_tell(point->group->watch, point->group->leads, point->group->node, begun, point->group->comm, others,
+                         sizeof others));
+    if (point->rank == 0)
         ct_text_add(answer, "%s\n", others);
-    return code;
+    return MPI_SUCCESS;
 }
 
 int ct_measure(const ct_request *request, ct_group *group, ct_notice *notice, ct_attend *attend, void *context,

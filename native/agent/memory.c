@@ -25,36 +25,32 @@ static int ct__time(ct_point *point, int index, bool untouch, double *middle_s)
 {
     const ct_choice_state *state = &point->states[index];
     double own[CT__MOST_CALLS], low, high, fitting = CT__SHARE * point->request->box_s / (state->estimate_s + 1e-9);
-    int code = MPI_SUCCESS, calls = fitting < CT__MOST_CALLS ? (int)fitting : CT__MOST_CALLS;
+    int calls = fitting < CT__MOST_CALLS ? (int)fitting : CT__MOST_CALLS;
     calls = calls < CT__FEWEST_CALLS ? CT__FEWEST_CALLS : calls;
-    for (int i = 0; i < calls && code == MPI_SUCCESS; i++) {
+    for (int i = 0; i < calls; i++) {
         if (untouch)
             ct_call_untouch(point->call);
-        code = ct_point_run(point, index, &own[i]);
+        CT_TRY(ct_point_run(point, index, &own[i]));
     }
-    if (code == MPI_SUCCESS)
-        code = MPI_Allreduce(MPI_IN_PLACE, own, calls, MPI_DOUBLE, MPI_MAX, point->group->comm);
-    if (code == MPI_SUCCESS)
-        *middle_s = ct_median_interval(own, calls, &low, &high);
-    return code;
+    CT_TRY(MPI_Allreduce(MPI_IN_PLACE, own, calls, MPI_DOUBLE, MPI_MAX, point->group->comm));
+    *middle_s = ct_median_interval(own, calls, &low, &high);
+    return MPI_SUCCESS;
 }
 
 int ct_point_keep(ct_point *point, int index)
 {
     ct_choice_state *state = &point->states[index];
     double elapsed_s, began = MPI_Wtime();
-    int code = MPI_SUCCESS;
     if (!point->heap_moves || state->faults < CT__FEW_FAULTS)
         return MPI_SUCCESS;
     ct_heap_keep();
-    for (int i = 0; i < 2 && code == MPI_SUCCESS; i++)
-        code = ct_point_run(point, index, &elapsed_s);
-    if (code == MPI_SUCCESS)
-        code = ct__time(point, index, false, &state->kept_s);
+    for (int i = 0; i < 2; i++)
+        CT_TRY(ct_point_run(point, index, &elapsed_s));
+    CT_TRY(ct__time(point, index, false, &state->kept_s));
     ct_heap_give_back(0);
     point->heap_of = -1;
     state->cost_s += MPI_Wtime() - began;
-    return code;
+    return MPI_SUCCESS;
 }
 
 int ct_point_untouched(ct_point *point, int index)
@@ -63,9 +59,8 @@ int ct_point_untouched(ct_point *point, int index)
     double began = MPI_Wtime();
     if (ct_call_receives(point->call) < CT__MAPPED)
         return MPI_SUCCESS;
-    int code = ct_point_give_back(point, index);
-    if (code == MPI_SUCCESS)
-        code = ct__time(point, index, true, &state->untouched_s);
+    CT_TRY(ct_point_give_back(point, index));
+    CT_TRY(ct__time(point, index, true, &state->untouched_s));
     state->cost_s += MPI_Wtime() - began;
-    return code;
+    return MPI_SUCCESS;
 }

@@ -58,27 +58,24 @@ int ct_point_overlapped(ct_point *point, MPI_Comm comm, int tests, double *seen_
 int ct_point_calibrate(ct_point *point)
 {
     double times[CT__EXCHANGES], low, high;
-    int wanted = CT__EXCHANGES, code = MPI_SUCCESS;
+    int wanted = CT__EXCHANGES;
     if (!ct_call_overlaps(point->call))
         return MPI_SUCCESS;
     /* The first one touches the buffers and connects the ranks. */
-    for (int i = -1; i < wanted && code == MPI_SUCCESS; i++) {
-        code = ct_synchronise(point->group->comm);
+    for (int i = -1; i < wanted; i++) {
+        CT_TRY(ct_synchronise(point->group->comm));
         double start = ct__now();
-        if (code == MPI_SUCCESS)
-            code = ct_call_spread(point->call, point->group->part);
+        CT_TRY(ct_call_spread(point->call, point->group->part));
         double taken = ct__now() - start;
-        if (code == MPI_SUCCESS)
-            code = MPI_Allreduce(MPI_IN_PLACE, &taken, 1, MPI_DOUBLE, MPI_MAX, point->group->comm);
+        CT_TRY(MPI_Allreduce(MPI_IN_PLACE, &taken, 1, MPI_DOUBLE, MPI_MAX, point->group->comm));
         if (i < 0 && taken > 0.25 * point->request->box_s)
             wanted = 1;
         if (i >= 0)
             times[i] = taken;
         ct_point_alive(point);
     }
-    if (code == MPI_SUCCESS)
-        point->compute_s = ct_median_interval(times, wanted, &low, &high);
-    return code;
+    point->compute_s = ct_median_interval(times, wanted, &low, &high);
+    return MPI_SUCCESS;
 }
 
 int ct_point_views(ct_point *point, int index)
@@ -87,11 +84,9 @@ int ct_point_views(ct_point *point, int index)
     ct_choice_state *state = &point->states[index];
     double own[2 * CT__VIEWS], low, high, began = ct__now();
     int calls = ct_point_calls_beside(point, state->estimate_s + point->compute_s, CT__VIEWS);
-    int code = MPI_SUCCESS;
-    for (int i = 0; i < 2 * calls && code == MPI_SUCCESS; i++) {
-        code = ct_synchronise(point->group->comm);
-        if (code == MPI_SUCCESS)
-            code = ct_point_steer(point, &request->choices[index], true);
+    for (int i = 0; i < 2 * calls; i++) {
+        CT_TRY(ct_synchronise(point->group->comm));
+        int code = ct_point_steer(point, &request->choices[index], true);
         double start = ct__now();
         if (code == MPI_SUCCESS && i < calls) {
             code = ct_call_run(point->call, state->comm);
@@ -99,16 +94,13 @@ int ct_point_views(ct_point *point, int index)
         } else if (code == MPI_SUCCESS) {
             code = ct_point_overlapped(point, state->comm, CT__TESTS, &own[i]);
         }
-        point->inside_s += code == MPI_SUCCESS ? own[i] : 0.0;
-        int restored = ct_point_steer(point, &request->choices[index], false);
-        code = code == MPI_SUCCESS ? restored : code;
+        ct_keep_first(&code, ct_point_steer(point, &request->choices[index], false));
+        CT_TRY(code);
+        point->inside_s += own[i];
     }
-    if (code == MPI_SUCCESS)
-        code = MPI_Allreduce(MPI_IN_PLACE, own, 2 * calls, MPI_DOUBLE, MPI_MAX, point->group->comm);
-    if (code == MPI_SUCCESS) {
-        state->pure_s = ct_median_interval(own, calls, &low, &high);
-        state->tested_s = ct_median_interval(own + calls, calls, &low, &high);
-    }
+    CT_TRY(MPI_Allreduce(MPI_IN_PLACE, own, 2 * calls, MPI_DOUBLE, MPI_MAX, point->group->comm));
+    state->pure_s = ct_median_interval(own, calls, &low, &high);
+    state->tested_s = ct_median_interval(own + calls, calls, &low, &high);
     state->cost_s += ct__now() - began;
-    return code;
+    return MPI_SUCCESS;
 }

@@ -10,13 +10,13 @@ static double const CT__ATTEND_S = 1e-3;
 
 int ct_synchronise(MPI_Comm comm)
 {
-    int rank, size, code = MPI_SUCCESS;
+    int rank, size;
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &size);
-    for (int distance = 1; distance < size && code == MPI_SUCCESS; distance *= 2)
-        code = MPI_Sendrecv(NULL, 0, MPI_BYTE, (rank + distance) % size, CT_TAG_SYNC, NULL, 0, MPI_BYTE,
-                            (rank - distance + size) % size, CT_TAG_SYNC, comm, MPI_STATUS_IGNORE);
-    return code;
+    for (int distance = 1; distance < size; distance *= 2)
+        CT_TRY(MPI_Sendrecv(NULL, 0, MPI_BYTE, (rank + distance) % size, CT_TAG_SYNC, NULL, 0, MPI_BYTE,
+                            (rank - distance + size) % size, CT_TAG_SYNC, comm, MPI_STATUS_IGNORE));
+    return MPI_SUCCESS;
 }
 
 int ct_point_steer(const ct_point *point, const ct_choice *choice, bool on)
@@ -31,9 +31,8 @@ int ct_point_steer(const ct_point *point, const ct_choice *choice, bool on)
 int ct_point_run(ct_point *point, int index, double *elapsed_s)
 {
     const ct_choice *choice = &point->request->choices[index];
-    int code = ct_synchronise(point->group->comm);
-    if (code == MPI_SUCCESS)
-        code = ct_point_steer(point, choice, true);
+    CT_TRY(ct_synchronise(point->group->comm));
+    int code = ct_point_steer(point, choice, true);
     double start = MPI_Wtime();
     if (code == MPI_SUCCESS && ct_call_overlaps(point->call)) {
         code = ct_point_overlapped(point, point->states[index].comm, 0, elapsed_s);
@@ -43,8 +42,8 @@ int ct_point_run(ct_point *point, int index, double *elapsed_s)
         *elapsed_s = MPI_Wtime() - start;
     }
     point->inside_s += *elapsed_s;
-    int restored = ct_point_steer(point, choice, false);
-    return code == MPI_SUCCESS ? restored : code;
+    ct_keep_first(&code, ct_point_steer(point, choice, false));
+    return code;
 }
 
 int ct_point_calls_beside(const ct_point *point, double each_s, int most)

@@ -64,7 +64,7 @@ void ct_point_give_up(ct_point *point)
 /* One burst of every live choice, in an order drawn anew. */
 static int ct__round(ct_point *point)
 {
-    int *order = point->order, count = 0, code = MPI_SUCCESS;
+    int *order = point->order, count = 0;
     for (int i = 0; i < point->request->choice_count; i++)
         if (point->states[i].live && point->states[i].count < point->states[i].quota)
             order[count++] = i;
@@ -73,27 +73,26 @@ static int ct__round(ct_point *point)
         order[i] = order[other];
         order[other] = kept;
     }
-    for (int i = 0; i < count && code == MPI_SUCCESS; i++) {
+    for (int i = 0; i < count; i++) {
         ct_choice_state *state = &point->states[order[i]];
         ct_point_alive(point);
-        code = ct_point_attend(point);
+        CT_TRY(ct_point_attend(point));
         double start = MPI_Wtime();
-        if (code == MPI_SUCCESS)
-            code = ct_point_give_back(point, order[i]);
+        CT_TRY(ct_point_give_back(point, order[i]));
         long faults = ct_heap_faults();
         int before = state->count;
-        for (int call = 0; call < CT__BURST && state->count < state->quota && code == MPI_SUCCESS; call++) {
+        for (int call = 0; call < CT__BURST && state->count < state->quota; call++) {
             double elapsed = 0.0;
-            code = ct_point_run(point, order[i], &elapsed);
+            CT_TRY(ct_point_run(point, order[i], &elapsed));
             state->own_sum_s += elapsed;
             state->times[state->count++] = elapsed;
         }
         /* The least of all bursts: memory that is touched for the first time makes a single call fault. */
-        double each = (double)(ct_heap_faults() - faults) / (state->count > before ? state->count - before : 1);
+        double each = (double)(ct_heap_faults() - faults) / (state->count - before);
         state->own_faults = state->own_faults < 0.0 || each < state->own_faults ? each : state->own_faults;
         state->cost_s += MPI_Wtime() - start;
     }
-    return code;
+    return MPI_SUCCESS;
 }
 
 /* The slowest rank's time of the repetitions that are not yet reduced replaces this rank's own, and all agree on the page
@@ -106,14 +105,14 @@ static int ct__reduce(ct_point *point, double *scratch)
             scratch[total++] = point->states[i].times[r];
     for (int i = 0; i < choices; i++)
         scratch[total++] = point->states[i].own_faults;
-    int code = MPI_Allreduce(MPI_IN_PLACE, scratch, total, MPI_DOUBLE, MPI_MAX, point->group->comm);
+    CT_TRY(MPI_Allreduce(MPI_IN_PLACE, scratch, total, MPI_DOUBLE, MPI_MAX, point->group->comm));
     total = 0;
-    for (int i = 0; i < choices && code == MPI_SUCCESS; i++)
+    for (int i = 0; i < choices; i++)
         for (int r = point->states[i].reduced; r < point->states[i].count; r++)
             point->states[i].times[r] = scratch[total++];
-    for (int i = 0; i < choices && code == MPI_SUCCESS; i++)
+    for (int i = 0; i < choices; i++)
         point->states[i].faults = scratch[total++];
-    return code;
+    return MPI_SUCCESS;
 }
 
 /* A choice that looked hopeless in its trial and then was not: the trial met a disturbance. */
@@ -158,7 +157,6 @@ static void ct__judge(ct_point *point, double *scratch)
 int ct_point_repeat(ct_point *point, double *scratch)
 {
     const ct_request *request = point->request;
-    int code = MPI_SUCCESS;
     for (;;) {
         bool any = false;
         int rounds = 0;
@@ -174,12 +172,11 @@ int ct_point_repeat(ct_point *point, double *scratch)
             int needed = (state->quota - state->count + CT__BURST - 1) / CT__BURST;
             rounds = needed > rounds ? needed : rounds;
         }
-        if (!any || code != MPI_SUCCESS)
-            return code;
-        for (int i = 0; i < rounds && code == MPI_SUCCESS; i++)
-            code = ct__round(point);
-        if (code == MPI_SUCCESS)
-            code = ct__reduce(point, scratch);
+        if (!any)
+            return MPI_SUCCESS;
+        for (int i = 0; i < rounds; i++)
+            CT_TRY(ct__round(point));
+        CT_TRY(ct__reduce(point, scratch));
         ct__judge(point, scratch);
     }
 }

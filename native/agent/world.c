@@ -8,12 +8,10 @@ int ct_world_make(ct_world *world)
 {
     MPI_Comm_rank(MPI_COMM_WORLD, &world->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world->size);
-    int code = ct_nodes_find(MPI_COMM_WORLD, &world->nodes);
-    if (code == MPI_SUCCESS)
-        code = ct_watch_make(MPI_COMM_WORLD, &world->watch);
-    if (code == MPI_SUCCESS)
-        ct_watch_start(&world->watch);
-    return code;
+    CT_TRY(ct_nodes_find(MPI_COMM_WORLD, &world->nodes));
+    CT_TRY(ct_watch_make(MPI_COMM_WORLD, &world->watch));
+    ct_watch_start(&world->watch);
+    return MPI_SUCCESS;
 }
 
 int ct_world_members(const ct_world *world, const ct_request *request, int *members)
@@ -52,13 +50,11 @@ int ct_group_make(ct_world *world, int slot, const int *members, int count, int 
     int code = MPI_Comm_create_group(MPI_COMM_WORLD, chosen, CT_TAG_SYNC + slot, &made->comm);
     MPI_Group_free(&chosen);
     MPI_Group_free(&everyone);
+    CT_TRY(code);
     made->part = made->comm;
-    if (code == MPI_SUCCESS && beside > 1) {
-        MPI_Comm_rank(made->comm, &rank);
-        code = MPI_Comm_split(made->comm, rank / (count / beside), rank, &made->part);
-    }
-    if (code != MPI_SUCCESS)
-        return code;
+    MPI_Comm_rank(made->comm, &rank);
+    if (beside > 1)
+        CT_TRY(MPI_Comm_split(made->comm, rank / (count / beside), rank, &made->part));
     ct__groups[slot].made = true;
     made->fresh = true;
     made->variant_count = 0;
@@ -77,43 +73,42 @@ ct_group *ct_group_get(int slot)
 
 static int ct__forget_variants(ct_group *group)
 {
-    int code = MPI_SUCCESS;
-    while (group->variant_count > 0 && code == MPI_SUCCESS) {
+    while (group->variant_count > 0) {
         ct_variant *variant = &group->variants[--group->variant_count];
         free(variant->settings);
-        code = MPI_Comm_free(&variant->comm);
+        CT_TRY(MPI_Comm_free(&variant->comm));
     }
-    return code;
+    return MPI_SUCCESS;
 }
 
 int ct_group_release(int slot)
 {
     ct_group *group = &ct__groups[slot].group;
-    int code = ct__forget_variants(group);
+    CT_TRY(ct__forget_variants(group));
     free(group->variants);
     group->variants = NULL;
     group->variant_capacity = 0;
     ct__groups[slot].made = false;
-    if (code == MPI_SUCCESS && group->part != group->comm)
-        code = MPI_Comm_free(&group->part);
-    return code == MPI_SUCCESS ? MPI_Comm_free(&group->comm) : code;
+    if (group->part != group->comm)
+        CT_TRY(MPI_Comm_free(&group->part));
+    return MPI_Comm_free(&group->comm);
 }
 
 int ct_group_reserve(ct_group *group, const ct_request *request)
 {
     if (!ct_settings_by_communicator(false))
         return MPI_SUCCESS;
-    int code = MPI_SUCCESS, needed = request->choice_count > CT_USUAL_VARIANTS ? request->choice_count : CT_USUAL_VARIANTS;
+    int needed = request->choice_count > CT_USUAL_VARIANTS ? request->choice_count : CT_USUAL_VARIANTS;
     if (group->variant_count + request->choice_count > needed)
-        code = ct__forget_variants(group);
-    if (code == MPI_SUCCESS && needed > group->variant_capacity) {
+        CT_TRY(ct__forget_variants(group));
+    if (needed > group->variant_capacity) {
         ct_variant *larger = realloc(group->variants, sizeof *larger * (size_t)needed);
         if (larger == NULL)
             return MPI_ERR_NO_MEM;
         group->variants = larger;
         group->variant_capacity = needed;
     }
-    return code;
+    return MPI_SUCCESS;
 }
 
 static bool ct__same(const ct_variant *variant, const ct_choice *choice)
@@ -143,9 +138,8 @@ int ct_group_variant(ct_group *group, bool nonblocking, const ct_choice *choice,
     int code = ct_settings_write(choice->settings, choice->setting_count);
     if (code == MPI_SUCCESS)
         code = MPI_Comm_dup(group->part, comm);
-    int restored = ct_settings_restore(choice->settings, choice->setting_count);
-    if (code != MPI_SUCCESS || restored != MPI_SUCCESS)
-        return code == MPI_SUCCESS ? restored : code;
+    ct_keep_first(&code, ct_settings_restore(choice->settings, choice->setting_count));
+    CT_TRY(code);
     size_t size = sizeof *choice->settings * (size_t)choice->setting_count;
     ct_setting *settings = malloc(size);
     if (settings == NULL)

@@ -4,27 +4,13 @@
 #ifndef CT_EXCHANGE_H
 #define CT_EXCHANGE_H
 
+#include "codes.h"
 #include "colltune_alltoallv.h"
 
 #include <mpi.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
-
-/* Goes on if an MPI call succeeded, and hands its error code to the caller if not. */
-#define CT_TRY(call)               \
-    do {                           \
-        int ct_code_ = (call);     \
-        if (ct_code_ != MPI_SUCCESS) \
-            return ct_code_;       \
-    } while (0)
-
-/* Where one error must not keep the other ranks waiting. */
-static inline void ct_keep_first(int *kept, int code)
-{
-    if (*kept == MPI_SUCCESS)
-        *kept = code;
-}
 
 /* Blocks of one direction. */
 typedef struct {

@@ -1,4 +1,5 @@
 #include "mock_ups.h"
+#include "codes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,13 +29,12 @@ bool ct_mock_up_takes(ct_mock_up which, MPI_Count total)
  * others, which need none. */
 static int ct__lay_out(int count, int root, MPI_Comm comm, int **counts, int **places)
 {
-    int rank, size, code = PMPI_Comm_rank(comm, &rank);
+    int rank, size;
     *counts = *places = NULL;
-    if (code != MPI_SUCCESS || rank != root)
-        return code;
-    code = PMPI_Comm_size(comm, &size);
-    if (code != MPI_SUCCESS)
-        return code;
+    CT_TRY(PMPI_Comm_rank(comm, &rank));
+    CT_TRY(PMPI_Comm_size(comm, &size));
+    if (rank != root)
+        return MPI_SUCCESS;
     *counts = malloc(sizeof **counts * 2 * (size_t)size);
     if (*counts == NULL)
         return MPI_ERR_NO_MEM;
@@ -47,9 +47,9 @@ static int ct__lay_out(int count, int root, MPI_Comm comm, int **counts, int **p
 int ct_mock_up_gather(const void *send, int sent, MPI_Datatype from, void *recv, int got, MPI_Datatype to, int root,
                       MPI_Comm comm)
 {
-    int *counts, *places, code = ct__lay_out(got, root, comm, &counts, &places);
-    if (code == MPI_SUCCESS)
-        code = PMPI_Gatherv(send, sent, from, recv, counts, places, to, root, comm);
+    int *counts, *places;
+    CT_TRY(ct__lay_out(got, root, comm, &counts, &places));
+    int code = PMPI_Gatherv(send, sent, from, recv, counts, places, to, root, comm);
     free(counts);
     return code;
 }
@@ -57,9 +57,9 @@ int ct_mock_up_gather(const void *send, int sent, MPI_Datatype from, void *recv,
 int ct_mock_up_scatter(const void *send, int sent, MPI_Datatype from, void *recv, int got, MPI_Datatype to, int root,
                        MPI_Comm comm)
 {
-    int *counts, *places, code = ct__lay_out(sent, root, comm, &counts, &places);
-    if (code == MPI_SUCCESS)
-        code = PMPI_Scatterv(send, counts, places, from, recv, got, to, root, comm);
+    int *counts, *places;
+    CT_TRY(ct__lay_out(sent, root, comm, &counts, &places));
+    int code = PMPI_Scatterv(send, counts, places, from, recv, got, to, root, comm);
     free(counts);
     return code;
 }

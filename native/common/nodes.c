@@ -1,4 +1,5 @@
 #include "nodes.h"
+#include "codes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,17 +36,16 @@ int ct_nodes_leaders(MPI_Comm comm, int *leaders)
 {
     MPI_Comm node;
     const char *every = getenv("COLLTUNE_ALLTOALLV_NODE");
-    int rank, leader, pretended = every == NULL ? 0 : atoi(every), code = PMPI_Comm_rank(comm, &rank);
-    leader = pretended > 0 ? rank - rank % pretended : rank;
-    if (code == MPI_SUCCESS && pretended <= 0)
-        code = PMPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
-    if (code != MPI_SUCCESS)
-        return code;
+    int rank, pretended = every == NULL ? 0 : atoi(every);
+    CT_TRY(PMPI_Comm_rank(comm, &rank));
+    int leader = pretended > 0 ? rank - rank % pretended : rank;
     if (pretended <= 0) {
-        code = PMPI_Bcast(&leader, 1, MPI_INT, 0, node);
+        CT_TRY(PMPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node));
+        int code = PMPI_Bcast(&leader, 1, MPI_INT, 0, node);
         PMPI_Comm_free(&node);
+        CT_TRY(code);
     }
-    return code == MPI_SUCCESS ? PMPI_Allgather(&leader, 1, MPI_INT, leaders, 1, MPI_INT, comm) : code;
+    return PMPI_Allgather(&leader, 1, MPI_INT, leaders, 1, MPI_INT, comm);
 }
 
 int ct_nodes_find(MPI_Comm comm, ct_nodes *nodes)

@@ -1,4 +1,5 @@
 #include "private_comm.h"
+#include "codes.h"
 
 #include <limits.h>
 
@@ -34,10 +35,8 @@ void ct_errhandler_release(MPI_Errhandler handler)
 static int ct__make(MPI_Comm comm, MPI_Comm *made)
 {
     MPI_Group group;
-    int code = PMPI_Comm_group(comm, &group);
-    if (code != MPI_SUCCESS)
-        return code;
-    code = PMPI_Comm_create(comm, group, made);
+    CT_TRY(PMPI_Comm_group(comm, &group));
+    int code = PMPI_Comm_create(comm, group, made);
     PMPI_Group_free(&group);
     /* It has the error handler of the communicator that it is made from. */
     return code == MPI_SUCCESS ? PMPI_Comm_set_errhandler(*made, MPI_ERRORS_RETURN) : code;
@@ -54,9 +53,7 @@ int ct_private_comm(MPI_Comm comm, bool willing, MPI_Comm *made)
 {
     MPI_Errhandler handler;
     *made = MPI_COMM_NULL;
-    int code = PMPI_Comm_get_errhandler(comm, &handler);
-    if (code != MPI_SUCCESS)
-        return code;
+    CT_TRY(PMPI_Comm_get_errhandler(comm, &handler));
     PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     willing = willing && atomic_load(&ct_private_comm_barred) == 0 && atomic_load(&ct__count) < CT__MOST;
     bool have = ct__all(comm, willing);
