@@ -2,8 +2,7 @@
  *
  * Rank 0 reads requests, one line each, on standard input and writes answers on standard output. All other
  * ranks sleep until a request names their node. See docs/design/agent.md for the protocol. */
-#ifndef CT_AGENT_H
-#define CT_AGENT_H
+#pragma once
 
 #define _GNU_SOURCE /* POSIX and Linux calls beside C11; this header comes first in every file */
 
@@ -211,5 +210,3 @@ int ct_dispatch_serve(ct_world *world);
 
 /* Sorts `values`; returns the median and the 95% confidence interval of it by order statistics. */
 double ct_median_interval(double *values, int count, double *low, double *high);
-
-#endif

@@ -1,6 +1,5 @@
 /* A point while it is measured: what measure.c, repeat.c and point.c share. */
-#ifndef CT_POINT_H
-#define CT_POINT_H
+#pragma once
 
 #include "agent.h"
 
@@ -85,5 +84,3 @@ int ct_point_views(ct_point *point, int index);
 void ct_point_give_up(ct_point *point);
 /* Repeats every choice until it is known well enough. `scratch`: room for all times and one more of each. Returns an MPI error code. */
 int ct_point_repeat(ct_point *point, double *scratch);
-
-#endif

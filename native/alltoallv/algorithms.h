@@ -1,6 +1,5 @@
 /* The algorithms, a file each. All exchange every block but the rank's own, which the caller copies. */
-#ifndef CT_ALGORITHMS_H
-#define CT_ALGORITHMS_H
+#pragma once
 
 #include "team.h"
 
@@ -37,5 +36,3 @@ int ct_direct_begin(ct_team *team, const ct_exchange *x, int64_t above, ct_direc
 int ct_direct_comes(ct_team *team, const ct_exchange *x, ct_direct *direct, int source);
 int ct_direct_does_not_come(ct_direct *direct, int source);
 int ct_direct_end(ct_direct *direct);
-
-#endif

@@ -1,6 +1,5 @@
 /* A call as the application made it, in any of the forms of MPI_Alltoallv and MPI_Alltoallw. */
-#ifndef CT_CALL_H
-#define CT_CALL_H
+#pragma once
 
 #include "state.h"
 
@@ -29,5 +28,3 @@ void ct_exchange_free(ct_exchange *x);
  * has been called. */
 bool ct_call_tuned(ct_state *state, const ct_a2av_call *call, int *code);
 int ct_call_library(const ct_a2av_call *call);
-
-#endif

@@ -1,8 +1,7 @@
 /* One call of MPI_Alltoallv as the algorithms see it: where each block lies, and how large it is.
  *
  * Only PMPI_ functions are called here and in all of native/alltoallv, so that interception never meets itself. */
-#ifndef CT_EXCHANGE_H
-#define CT_EXCHANGE_H
+#pragma once
 
 #include "codes.h"
 #include "colltune_alltoallv.h"
@@ -94,6 +93,4 @@ static inline void ct_copy_data(char *to, const char *from, int64_t bytes) { (vo
 #else
 static inline void ct_charge(int64_t blocks, int64_t bytes) { (void)blocks, (void)bytes; }
 static inline void ct_copy_data(char *to, const char *from, int64_t bytes) { memcpy(to, from, (size_t)bytes); }
-#endif
-
 #endif

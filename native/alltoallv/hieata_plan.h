@@ -1,6 +1,5 @@
 /* HieAta: who forwards to whom. A matter of the map of nodes alone, so made once for a communicator. */
-#ifndef CT_HIEATA_PLAN_H
-#define CT_HIEATA_PLAN_H
+#pragma once
 
 #include "nodes.h"
 
@@ -22,5 +21,3 @@ static inline int ct_hieata_forwarder(const ct_nodes *nodes, int node, int rank)
 {
     return nodes->member[nodes->first[node] + nodes->local_of[rank] % ct_nodes_ranks(nodes, node)];
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Whom the functions of colltune_alltoallv.h leave the call to. */
-#ifndef CT_PLAIN_H
-#define CT_PLAIN_H
+#pragma once
 
 #include "call.h"
 
@@ -8,5 +7,3 @@
 extern const ct_state *(*ct_plain_wrapped)(MPI_Comm comm);
 /* ct_alltoallv_by, with all that a call may have. */
 int ct_call_by(const ct_alltoallv_choice *choice, const ct_a2av_call *call);
-
-#endif

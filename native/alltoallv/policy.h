@@ -3,8 +3,7 @@
  * Nothing here is read but the number of calls so far and what was agreed; both are equal on all ranks of a communicator,
  * since MPI demands the same order of collectives there. docs/design/alltoallv.md has the argument, and a test walks
  * through every interleaving of a few ranks. */
-#ifndef CT_POLICY_H
-#define CT_POLICY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ void ct_policy_start(ct_policy *policy);
 ct_agreement ct_policy_begin(ct_policy *policy, int *choice);
 /* The choice for the statistic that was agreed on in this call. */
 void ct_policy_agreed(ct_policy *policy, int choice);
-
-#endif

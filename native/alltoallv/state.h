@@ -1,6 +1,5 @@
 /* What is kept with a communicator. Where it is kept is the caller's: libcolltune.so has its registry, plain.c attributes. */
-#ifndef CT_STATE_H
-#define CT_STATE_H
+#pragma once
 
 #include "policy.h"
 #include "table.h"
@@ -24,5 +23,3 @@ int ct_state_team(ct_state *state, MPI_Comm comm, ct_team_nodes *leaders, const 
 /* The table is there, and the team. */
 void ct_state_begin(ct_state *state);
 void ct_state_free(ct_state *state);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * A message: the statistic, the sizes of its blocks (16 bits each), the blocks. The receiver goes by these sizes alone, and not by
  * its own counts: it may have room for more than it is sent. */
-#ifndef CT_STEPS_MESSAGE_H
-#define CT_STEPS_MESSAGE_H
+#pragma once
 
 #include "algorithms.h"
 
@@ -114,5 +113,3 @@ int ct_step_pack(ct_steps *s, ct_step step, char *head, char *blocks);
 int ct_step_unpack(ct_steps *s, ct_step step, ct_chunk *chunk, const char *head, const char *blocks);
 /* All rounds. */
 int ct_steps_run(ct_steps *steps);
-
-#endif

@@ -1,6 +1,5 @@
 /* The look-up table: from the agreed statistic to a choice, for one number of ranks and ranks per node. */
-#ifndef CT_TABLE_H
-#define CT_TABLE_H
+#pragma once
 
 #include "exchange.h"
 #include "rules.h"
@@ -70,5 +69,3 @@ void ct_table_forget(ct_table_rules *rules);
 int ct_table_first_call(const ct_table_rules *rules, int ranks, int ppn);
 /* What holds for a communicator, its choices in the form that is run; the library's own wherever there is no rule. */
 void ct_table_fill(const ct_table_rules *rules, int ranks, int ppn, ct_table *table);
-
-#endif

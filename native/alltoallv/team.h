@@ -1,6 +1,5 @@
 /* What the algorithms keep for a communicator: a private one of the same ranks, its nodes, and buffers that are used again. */
-#ifndef CT_TEAM_H
-#define CT_TEAM_H
+#pragma once
 
 #include "exchange.h"
 #include "hieata_plan.h"
@@ -50,5 +49,3 @@ int64_t ct_team_forwarded_most(const ct_team *team, const ct_alltoallv_choice *c
 ct_chunk *ct_pool_take(ct_pool *pool, size_t bytes);
 void ct_pool_give(ct_pool *pool, ct_chunk *chunk);
 void ct_pool_empty(ct_pool *pool);
-
-#endif

@@ -1,6 +1,5 @@
 /* Which blocks are exchanged while settings are measured, and how large they are beside each other; without MPI. */
-#ifndef CT_WEIGHTS_H
-#define CT_WEIGHTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -20,5 +19,3 @@ bool ct_blocks_parse(const char *collective, ct_blocks *b);
 bool ct_weight_is_peer(const ct_blocks *b, int distance, int size);
 /* How large a block is beside others, of a distribution that is drawn. */
 double ct_weight(const ct_blocks *b, int from, int to);
-
-#endif

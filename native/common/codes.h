@@ -1,6 +1,5 @@
 /* Error codes of MPI. */
-#ifndef CT_CODES_H
-#define CT_CODES_H
+#pragma once
 
 #include <mpi.h>
 
@@ -18,5 +17,3 @@ static inline void ct_keep_first(int *kept, int code)
     if (*kept == MPI_SUCCESS)
         *kept = code;
 }
-
-#endif

@@ -5,8 +5,7 @@
  * CT_EACH_OTHER(X): X(Name, PARAMETERS, ARGUMENTS), what else the preloaded library sees.
  *
  * Parameters are called after the fields of ct_call. */
-#ifndef CT_COLLECTIVES_H
-#define CT_COLLECTIVES_H
+#pragma once
 
 #define CT_COLLECTIVES(ROW, X)                                                                                         \
     ROW(X, Bcast, bcast, BCAST, BCAST)                                                                                 \
@@ -147,5 +146,3 @@
     (CT_PARAMETERS_##SIGNATURE(COUNT, DISPL) MPI_Comm comm CT__MORE_##FORM)
 #define CT_ARGUMENTS(SIGNATURE, FORM) (CT_NAMES_##SIGNATURE comm CT__MORE_NAMES_##FORM)
 #define CT_FIELDS(SIGNATURE, FORM) CT_FIELDS_##SIGNATURE CT__MORE_FIELDS_##FORM .comm = comm
-
-#endif

@@ -1,6 +1,5 @@
 /* Datatypes whose elements fill one piece of memory. */
-#ifndef CT_DENSE_H
-#define CT_DENSE_H
+#pragma once
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -21,5 +20,3 @@ static inline bool ct_type_is_dense(MPI_Datatype type)
 #endif
     return code == MPI_SUCCESS && extent == bytes && span == bytes;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Between the library that is preloaded (native/entry), which is linked to no MPI, and its core (native/shim), which is linked to
  * the MPI that it was compiled for, and is loaded where the program has that very library. */
-#ifndef CT_ENTRY_H
-#define CT_ENTRY_H
+#pragma once
 
 #include "collectives.h"
 
@@ -44,5 +43,3 @@ CT_EXPORT void ct_signals_give_back(void);
 CT_EXPORT void ct_signals_aborted(void);
 /* Called after each PMIx_Init of the MPI that succeeded, where it is not NULL. */
 extern CT_EXPORT void (*ct_pmix_began)(void *process);
-
-#endif

@@ -4,8 +4,7 @@
  * of ours. Its value 1 makes MPI_Gather of MPI_Gatherv, and that of "COLLTUNE_SCATTER_MOCK_UP" MPI_Scatter of MPI_Scatterv:
  * the root exchanges a message with each rank, where MPICH knows a binomial tree alone. Buffers, types (with gaps as well)
  * and MPI_IN_PLACE mean the same to both, and nothing is copied. */
-#ifndef CT_MOCK_UPS_H
-#define CT_MOCK_UPS_H
+#pragma once
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -32,5 +31,3 @@ int ct_mock_up_gather(const void *send, int sent, MPI_Datatype from, void *recv,
                       MPI_Comm comm);
 int ct_mock_up_scatter(const void *send, int sent, MPI_Datatype from, void *recv, int got, MPI_Datatype to, int root,
                        MPI_Comm comm);
-
-#endif

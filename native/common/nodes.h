@@ -1,6 +1,5 @@
 /* Which rank of a communicator is on which node. */
-#ifndef CT_NODES_H
-#define CT_NODES_H
+#pragma once
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -27,5 +26,3 @@ void ct_nodes_free(ct_nodes *nodes);
 static inline int ct_nodes_leader(const ct_nodes *nodes, int node) { return nodes->member[nodes->first[node]]; }
 /* Ranks on a node. */
 static inline int ct_nodes_ranks(const ct_nodes *nodes, int node) { return nodes->first[node + 1] - nodes->first[node]; }
-
-#endif

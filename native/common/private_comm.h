@@ -1,6 +1,5 @@
 /* Communicators for colltune's own messages, and error handlers that step aside for them. */
-#ifndef CT_PRIVATE_COMM_H
-#define CT_PRIVATE_COMM_H
+#pragma once
 
 #include <mpi.h>
 #include <stdatomic.h>
@@ -20,5 +19,3 @@ int ct_private_comm_free(MPI_Comm *made);
 bool ct_errhandler_is_library_s(MPI_Errhandler handler);
 /* Lets go of one that MPI_Comm_get_errhandler gave. */
 void ct_errhandler_release(MPI_Errhandler handler);
-
-#endif

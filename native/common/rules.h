@@ -9,8 +9,7 @@
  * and "-" in place of a choice is the library's own. PPN, RANKS and SIZE are "-" (no bound), HIGH, or LOW..HIGH, both
  * included. What a basis, a need, a setting and a fill class mean is up to the reader. "colltune-live 1", an earlier name of the
  * same text, is read as well. */
-#ifndef CT_RULES_H
-#define CT_RULES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,5 +46,3 @@ ct_rules_kind ct_rules_next(ct_rules_text *rules);
 bool ct_rules_setting(char **settings, char **name, char **value);
 /* A whole number from `least` to `most`. */
 bool ct_rules_number(const char *text, long long least, long long most, long long *value);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * MPICH checks no value that is written, so only values that the catalogue vouches for may come here; a name that the
  * library lacks is reported, never ignored. All algorithm variables must be equal on all ranks. */
-#ifndef CT_VARIABLES_H
-#define CT_VARIABLES_H
+#pragma once
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -38,5 +37,3 @@ static inline bool ct_settings_by_communicator(bool nonblocking)
     return false;
 #endif
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Buffers that know what they should hold after the call: guards, gaps and data alike. */
-#ifndef CT_BUFFER_H
-#define CT_BUFFER_H
+#pragma once
 
 #include "op.h"
 #include "type.h"
@@ -36,5 +35,3 @@ void ct_buffer_allow(struct ct_buffer *buffer, size_t at, size_t count);
 
 /* Compares, notes the first difference in the verdict under `name`, and frees. */
 void ct_buffer_close(struct ct_buffer *buffer, const char *name, struct ct_verdict *verdict);
-
-#endif

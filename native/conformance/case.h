@@ -1,6 +1,5 @@
 /* One call of one collective, with everything that distinguishes it from the others. */
-#ifndef CT_CASE_H
-#define CT_CASE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -88,5 +87,3 @@ struct ct_junk ct_case_junk(const struct ct_case *c);
  * holes between, or in reverse order. Both in elements of the case's type. Returns elements the buffer needs. */
 int ct_shape_count(enum ct_case_shape shape, int count, int index, int blocks);
 size_t ct_shape_displace(enum ct_case_shape shape, const int *counts, int blocks, int *displacements);
-
-#endif

@@ -1,6 +1,5 @@
 /* Every collective of the replay. */
-#ifndef CT_COLLECTIVES_H
-#define CT_COLLECTIVES_H
+#pragma once
 
 #include "case.h"
 
@@ -20,5 +19,3 @@ void ct_barrier_run(const struct ct_case *c, struct ct_verdict *verdict);
 void ct_blocking_run(const struct ct_case *c, struct ct_verdict *verdict);
 /* Several calls of a non-blocking collective at once, completed in an order that differs from rank to rank. */
 void ct_nonblocking_run(const struct ct_case *c, struct ct_verdict *verdict);
-
-#endif

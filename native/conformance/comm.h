@@ -1,6 +1,5 @@
 /* The communicators that every collective is tried on. */
-#ifndef CT_COMM_H
-#define CT_COMM_H
+#pragma once
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -38,5 +37,3 @@ void ct_comm_free(struct ct_case_comm *comm);
 
 /* The number of a rank in the pattern: different for all ranks of both sides, consecutive within one. */
 unsigned ct_comm_identity(int side, int rank);
-
-#endif

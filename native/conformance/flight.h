@@ -1,6 +1,5 @@
 /* One call of any collective under way: its buffers, and the arguments that it is made with. */
-#ifndef CT_FLIGHT_H
-#define CT_FLIGHT_H
+#pragma once
 
 #include "collectives.h"
 
@@ -21,5 +20,3 @@ struct ct_flight {
 /* The arguments of buffers that are made: MPI_IN_PLACE, the buffer where it counts, or junk. */
 void ct_flight_argue(const struct ct_case *c, struct ct_flight *flight, bool sent_here, bool sends, bool got_here,
                      bool receives);
-
-#endif

@@ -1,6 +1,5 @@
 /* Keeps the ranks together by point-to-point messages only, so that what is under test cannot upset it. */
-#ifndef CT_MEET_H
-#define CT_MEET_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -13,5 +12,3 @@ void ct_meet_release(int rank, int ranks, bool patient, long *word);
 
 /* Rank 0 gets the verdict of the lowest rank that failed, or that all is well. */
 void ct_meet_collect(int rank, int ranks, struct ct_verdict *verdict);
-
-#endif

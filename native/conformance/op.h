@@ -1,6 +1,5 @@
 /* Reduction operations, as MPI operations and as plain arithmetic for the reference. */
-#ifndef CT_OP_H
-#define CT_OP_H
+#pragma once
 
 #include <mpi.h>
 
@@ -36,5 +35,3 @@ struct ct_value ct_op_combine(enum ct_op op, const struct ct_type *type, struct 
 
 struct ct_value ct_value_load(const struct ct_type *type, const unsigned char *element);
 void ct_value_store(const struct ct_type *type, unsigned char *element, struct ct_value value);
-
-#endif

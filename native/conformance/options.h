@@ -1,6 +1,5 @@
 /* The command line. */
-#ifndef CT_OPTIONS_H
-#define CT_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -31,5 +30,3 @@ struct ct_options {
 
 /* False, with a line on stderr, for anything that cannot be used. */
 bool ct_options_parse(int argc, char **argv, struct ct_options *options);
-
-#endif

@@ -1,6 +1,5 @@
 /* Which cases are run: the axes of each collective, crossed where they matter and taken in turn elsewhere. */
-#ifndef CT_PLAN_H
-#define CT_PLAN_H
+#pragma once
 
 #include "comm.h"
 #include "options.h"
@@ -23,5 +22,3 @@ void ct_plan_run(struct ct_case_run *run, const struct ct_case_comm *comm, enum 
  * `always` is false. */
 void ct_run_step(struct ct_case_run *run, const char *text, bool always,
                  void (*work)(void *context, struct ct_verdict *verdict), void *context);
-
-#endif

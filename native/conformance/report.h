@@ -1,6 +1,5 @@
 /* What the replay says: verdicts of single cases, the case that is running, failures and totals. */
-#ifndef CT_REPORT_H
-#define CT_REPORT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -28,5 +27,3 @@ void ct_report_skip(const char *collective, int ranks, long long bytes);
 
 /* Writes the last line. Returns the exit code: 0, or 1 if a case failed. */
 int ct_report_close(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* Datatypes of the replay, described twice: as MPI datatypes, and as plain offsets for the reference. */
-#ifndef CT_TYPE_H
-#define CT_TYPE_H
+#pragma once
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -53,5 +52,3 @@ const struct ct_type *ct_type_find_reducible(size_t extent);
 
 /* Does byte `offset` of an element hold data? */
 bool ct_type_holds(const struct ct_type *type, size_t offset);
-
-#endif

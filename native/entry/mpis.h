@@ -3,8 +3,7 @@
  * Without this library a call of MPI is bound to the first library in the global scope that has it, else to the one that the
  * caller's own object brought with it: a plug-in, or a module of Python, which is opened by dlopen. So it is looked for there,
  * when the first call comes; no MPI is loaded, and none is brought into the global scope. */
-#ifndef CT_MPIS_H
-#define CT_MPIS_H
+#pragma once
 
 #include "entry.h"
 
@@ -45,5 +44,3 @@ static inline ct_function_of_mpi *ct_mpis_profiling(const ct_mpi *mpi, int at, c
 
 static inline bool ct_mpis_plain_is_direct(const ct_mpi *mpi) { return mpi != NULL; }
 static inline bool ct_mpis_profiling_is_direct(const ct_mpi *mpi) { return !mpi->watched; }
-
-#endif

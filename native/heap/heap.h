@@ -2,8 +2,7 @@
  *
  * A program that links heap.c has its malloc, calloc and realloc pass through it: it notes the size of blocks, and nothing
  * else. */
-#ifndef CT_HEAP_H
-#define CT_HEAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,5 +27,3 @@ void *ct_heap_apart(size_t bytes);
 void ct_heap_apart_free(void *block, size_t bytes);
 /* Page faults that this thread has had which needed no disk. */
 long ct_heap_faults(void);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * The job's own are its ranks and the processes that started them: launcher, shells, and us. Ranks that share processors
  * with each other are not disturbed. Whatever a machine does not tell is not known, and nothing fails for it. */
-#ifndef CT_LOAD_H
-#define CT_LOAD_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -33,5 +32,3 @@ double ct_load_missing_s(const ct_load *load, double now_s);
 
 /* A number for the machine that this process is on, the same for all that share its processors; 0: not known. */
 unsigned long long ct_load_machine(void);
-
-#endif

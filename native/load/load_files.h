@@ -1,6 +1,5 @@
 /* The files of /proc and /sys that load.c reads. They stay open: a reading takes some microseconds. */
-#ifndef CT_LOAD_FILES_H
-#define CT_LOAD_FILES_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -27,5 +26,3 @@ void ct_files_machine(ct_files *files, ct_machine *machine);
 int ct_files_cpus(const ct_files *files);  /* that the ranks may use */
 int ct_files_ranks(const ct_files *files);
 double ct_files_tick_s(void); /* what processors' times are known to */
-
-#endif

@@ -1,6 +1,5 @@
 /* Who of an MPI job looks at what else runs on each machine, and what the ranks of a measurement are told of it. */
-#ifndef CT_WATCH_H
-#define CT_WATCH_H
+#pragma once
 
 #include <mpi.h>
 
@@ -32,5 +31,3 @@ int ct_watch_tell(ct_watch *watch, bool leads, int node, double begun, MPI_Comm 
 void ct_watch_glance(ct_watch *watch, int node, char *text, int size);
 /* The same of all since the start, on every rank of the job. Waits where that is less than a tenth of a second ago. */
 int ct_watch_tell_whole(ct_watch *watch, int node, MPI_Comm world, char *text, int size);
-
-#endif

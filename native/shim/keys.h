@@ -1,7 +1,6 @@
 /* The key-value space of the job, which its launcher keeps for the ranks of all nodes. What is put there before a rank has ended
  * the MPI's own MPI_Init, every rank can read after it, without a message to any rank. */
-#ifndef CT_KEYS_H
-#define CT_KEYS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -13,5 +12,3 @@ void ct_keys_put(bool hydra, int *ranks, int count);
 bool ct_keys_are_there(void);
 /* Then, in a job of `world` ranks: whether all are among those that were put; `first`: the first that is, or -1. */
 bool ct_keys_hold_all(int world, int *first);
-
-#endif

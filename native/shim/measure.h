@@ -3,8 +3,7 @@
  * The selector asks it about each call that meets a rule; what the calls took is added up by block, sums go to the first
  * rank of the communicator at the end of each round, and each such rank writes at once what it has heard: a program that is
  * killed leaves all that was measured by then. */
-#ifndef CT_MEASURE_H
-#define CT_MEASURE_H
+#pragma once
 
 #include "shim.h"
 
@@ -14,5 +13,3 @@
 bool ct_measure_by_default(ct_call *call, int choice, MPI_Count size, bool candidate);
 /* What trying a candidate may cost, as a part of the time in its calls; 0: none is tried. The same on all ranks. */
 double ct_measure_risk(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the first ranks of communicators hear, in a file each: lines, appended as they come. */
-#ifndef CT_MEASURE_RECORD_H
-#define CT_MEASURE_RECORD_H
+#pragma once
 
 #include "shim.h"
 
@@ -33,5 +32,3 @@ void ct_measure_open(const char *path, uint64_t job, unsigned percent, uint64_t 
 void ct_measure_keep(const ct_measure_pair *pair);
 /* Appends all records as they are at the end. */
 void ct_measure_close(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* Rows of all ranks to rank 0. */
-#ifndef CT_PROFILE_COLLECT_H
-#define CT_PROFILE_COLLECT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -8,5 +7,3 @@
  * and returns how many are left. Returns how many rows rank 0 has; 0 elsewhere. */
 typedef int ct_profile_join(void *rows, int count, void *context);
 int ct_profile_collect(void *rows, size_t size, int count, int tag, ct_profile_join *join, void *context);
-
-#endif

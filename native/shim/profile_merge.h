@@ -1,6 +1,5 @@
 /* The tables of all ranks become one. */
-#ifndef CT_PROFILE_MERGE_H
-#define CT_PROFILE_MERGE_H
+#pragma once
 
 #include "profile_write.h"
 
@@ -8,5 +7,3 @@
 int ct_profile_rows(ct_profile_row *rows);
 /* Collective: writes the merged tables, on rank 0. False: a rank has no memory for it, and nothing is written. */
 bool ct_profile_merge(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* How much a call moves, and what class its operation is of. */
-#ifndef CT_PROFILE_SIZE_H
-#define CT_PROFILE_SIZE_H
+#pragma once
 
 #include "shim.h"
 
@@ -23,5 +22,3 @@ typedef struct {
 
 void ct_profile_measure(const ct_call *call, ct_profile_extent *extent);
 ct_op_class ct_profile_op(MPI_Op op);
-
-#endif

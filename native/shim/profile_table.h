@@ -3,8 +3,7 @@
  * One table for each rank, of fixed size: a record for each (class of communicator, function, form, class of
  * operation, bin of sizes). Counters are atomic where MPI may be called by several threads at a time, plain elsewhere.
  * In MPI_Finalize the tables are merged along a tree, and rank 0 writes one file of text lines. */
-#ifndef CT_PROFILE_TABLE_H
-#define CT_PROFILE_TABLE_H
+#pragma once
 
 #include "profile_size.h"
 
@@ -83,5 +82,3 @@ static inline void ct_profile_add(ct_profile_record *record, ct_profile_counter 
     else
         atomic_store_explicit(at, atomic_load_explicit(at, memory_order_relaxed) + value, memory_order_relaxed);
 }
-
-#endif

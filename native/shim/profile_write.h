@@ -1,6 +1,5 @@
 /* The file of a profile. */
-#ifndef CT_PROFILE_WRITE_H
-#define CT_PROFILE_WRITE_H
+#pragma once
 
 #include "profile_table.h"
 
@@ -16,5 +15,3 @@ bool ct_profile_write(int rank, const char *why, const ct_profile_row *rows, int
                       uint64_t lost);
 /* Takes away what a rank has written before. */
 void ct_profile_unwrite(int rank);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * Rules of a non-blocking collective ("ibcast") hold for its persistent form as well, when the request is made: both
  * libraries make the one as they make the other. */
-#ifndef CT_SELECT_H
-#define CT_SELECT_H
+#pragma once
 
 #include "rules.h"
 #include "shim.h"
@@ -89,5 +88,3 @@ bool ct_select_fits(const ct_call *call, const ct_select_needs *needs, MPI_Count
 bool ct_back_end_begin(ct_call *call, const ct_select_choice *choice);
 void ct_back_end_end(ct_call *call, const ct_select_choice *choice);
 void ct_back_end_freed(ct_comm *comm);
-
-#endif

@@ -17,8 +17,7 @@
  * Fortran interface (mpif.h, mpi, mpi_f08) ends in one of the two in C, with MPI_IN_PLACE, MPI_BOTTOM and the like
  * already converted by the library itself; so no Fortran symbol has to be interposed. Calls that the library makes for
  * itself, and calls made inside a wrapper, pass through: a module may call PMPI_ functions freely inside its hooks. */
-#ifndef CT_SHIM_H
-#define CT_SHIM_H
+#pragma once
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -197,5 +196,3 @@ void ct_attendance_announce(void);
 /* After it, without a message: whether all ranks of the program have it, as far as that can be told. The same on all. */
 bool ct_attendance_whole(void);
 void ct_attendance_forget(void);
-
-#endif

@@ -9,8 +9,7 @@
  * Everything follows from the count of the cell's calls and from what the first rank of the communicator decided at the
  * end of a round, in a call that all ranks make. No rank looks at a clock or a table of its own to find out where it is
  * (docs/design/switchback.md). No MPI in here. */
-#ifndef CT_SWITCHBACK_H
-#define CT_SWITCHBACK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -82,5 +81,3 @@ ct_switch_decision ct_switch_plan(const ct_switch *at, ct_switch_evidence *evide
 /* The same after a round of a candidate. `risk`: of the time in its calls, what trying it may cost, as far as is known. */
 ct_switch_decision ct_switch_try(const ct_switch *at, ct_switch_evidence *evidence, double risk,
                                  const ct_switch_trial *trial, uint64_t seed);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * The algorithms are written over point-to-point messages of MPI alone. Each runs in two modes: with real data, so that
  * its result can be checked, and without (`real` false), where the simulator copies nothing and only time passes. */
-#ifndef CT_CALL_H
-#define CT_CALL_H
+#pragma once
 
 #include <mpi.h>
 
@@ -118,5 +117,3 @@ void ct_halve(const ct_simulated_call &call, const ct_fold &fold, char *data, co
 extern const std::vector<ct_entry> ct_allgather_algorithms, ct_allreduce_algorithms, ct_alltoall_algorithms,
     ct_barrier_algorithms, ct_bcast_algorithms, ct_gather_algorithms, ct_reduce_algorithms,
     ct_reduce_scatter_algorithms, ct_scatter_algorithms;
-
-#endif

@@ -1,6 +1,5 @@
 /* What is taken from inside the simulator: its own collectives by name, and the mode without data. */
-#ifndef CT_SMPI_H
-#define CT_SMPI_H
+#pragma once
 
 #include "call.h"
 
@@ -12,5 +11,3 @@ std::function<void(ct_simulated_call &)> ct_runner_find(const std::string &colle
 
 /* For the calling rank: messages copy nothing, and times stay as they are. */
 void ct_set_without_data(bool on);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CT_VERIFY_H
-#define CT_VERIFY_H
+#pragma once
 
 #include "call.h"
 
@@ -8,5 +7,3 @@
 
 /* Runs `run` with real data in buffers of this rank's own; whether the result of this rank is right. */
 bool ct_verify(ct_simulated_call call, const std::string &collective, const std::function<void(ct_simulated_call &)> &run);
-
-#endif
