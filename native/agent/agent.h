@@ -27,10 +27,6 @@ enum {
 };
 enum { CT_TAG_REQUEST = 11, CT_TAG_RESULT = 12, CT_TAG_SYNC = 100 }; /* SYNC + the communicator's number while it is made */
 
-/* ---- resolve.c ---- */
-
-int ct_resolve(int argc, char **argv); /* the --resolve mode; exit status */
-
 /* ---- request.c: the text of a request ---- */
 
 typedef struct {
@@ -148,14 +144,11 @@ void ct_call_untouch(ct_timed_call *call);
 void ct_call_poison(ct_timed_call *call);  /* makes sure that an old result cannot pass for a new one */
 bool ct_call_correct(ct_timed_call *call); /* whether this rank's result is right, byte for byte */
 
-/* ---- text.c ---- */
-
+/* Text that grows. */
 typedef struct {
     char *text;
     size_t length, capacity;
 } ct_text;
-
-void ct_text_add(ct_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- measure.c, repeat.c, point.c, memory.c, late.c, overlap.c ---- */
 

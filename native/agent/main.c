@@ -3,10 +3,12 @@
  *   agent [--thread-level single|funneled|serialized|multiple] [MATRIX ...]
  *   agent --resolve NAME=VALUE ...     prints the integer that the library reads from each; no MPI job needed */
 #include "agent.h"
+#include "mock_ups.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static int ct__thread_level(const char *name)
@@ -74,10 +76,51 @@ static int ct__serve(ct_world *world, int provided)
     return ct__tell_load(world);
 }
 
+/* One `NAME=VALUE`. A child does it, because a library reads its environment once. Prints `NAME=VALUE integer`, or
+ * `NAME=VALUE -` if unknown. */
+static void ct__resolve(const char *pair)
+{
+    const char *equals = strchr(pair, '=');
+    int provided, variable = CT_VARIABLE_MISSING;
+    char *name = equals == NULL ? NULL : strndup(pair, (size_t)(equals - pair));
+    if (name == NULL)
+        _exit(3);
+    setenv(name, equals + 1, 1);
+    if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) == MPI_SUCCESS)
+        variable = ct_variable_find(name);
+    if (ct_mock_up_find(name) >= 0)
+        printf("%s %s\n", pair, equals + 1);
+    else if (variable < 0)
+        printf("%s -\n", pair);
+    else
+        printf("%s %d\n", pair, ct_variable_initial(variable));
+    fflush(stdout);
+    _exit(0);
+}
+
+/* What integers the library itself reads from texts in the environment; the exit status. */
+static int ct__resolve_all(int argc, char **argv)
+{
+    for (int i = 0; i < argc; i++) {
+        fflush(stdout);
+        pid_t child = fork();
+        if (child < 0) {
+            perror("fork");
+            return 1;
+        }
+        if (child == 0)
+            ct__resolve(argv[i]);
+        int status;
+        if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+            printf("%s -\n", argv[i]);
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     if (argc >= 2 && strcmp(argv[1], "--resolve") == 0)
-        return ct_resolve(argc - 2, argv + 2);
+        return ct__resolve_all(argc - 2, argv + 2);
     int level = MPI_THREAD_SINGLE, provided, code;
     bool named = argc >= 3 && strcmp(argv[1], "--thread-level") == 0;
     int used = named ? 3 : 1;

@@ -1,6 +1,7 @@
 /* One point: all its choices, interleaved in random order, each until its median is known well enough. */
 #include "point.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -8,6 +9,30 @@
 /* MPICH's shared-memory collectives start only after 5 calls on a communicator. */
 enum { CT__FRESH_WARM_UP = 8 };
 static const char *const CT__STATUS[] = {"ok", "inapplicable", "wrong"};
+
+/* Nothing is added where there is no memory. */
+static __attribute__((format(printf, 2, 3))) void ct__add(ct_text *text, const char *format, ...)
+{
+    va_list arguments;
+    for (;;) {
+        size_t space = text->capacity - text->length;
+        va_start(arguments, format);
+        int length = vsnprintf(text->text == NULL ? NULL : text->text + text->length, space, format, arguments);
+        va_end(arguments);
+        if (length < 0)
+            return;
+        if ((size_t)length < space) {
+            text->length += (size_t)length;
+            return;
+        }
+        size_t capacity = 2 * (text->capacity + (size_t)length + 64);
+        char *larger = realloc(text->text, capacity);
+        if (larger == NULL)
+            return;
+        text->text = larger;
+        text->capacity = capacity;
+    }
+}
 
 /* The first calls on a communicator also ask for what they keep, so the last of those that are watched counts. */
 static int ct__run_watched(ct_point *point, int index, double *elapsed_s)
@@ -110,30 +135,30 @@ static void ct__answer(const ct_point *point, const double *mean_s, const double
     const ct_request *request = point->request;
     for (int i = 0; i < request->choice_count; i++) {
         const ct_choice_state *state = &point->states[i];
-        ct_text_add(answer, "result id=%ld choice=%d status=%s cost_us=%.1f", request->id, i, CT__STATUS[state->status],
+        ct__add(answer, "result id=%ld choice=%d status=%s cost_us=%.1f", request->id, i, CT__STATUS[state->status],
                     state->cost_s * 1e6);
         if (state->detail[0] != '\0')
-            ct_text_add(answer, " detail=%s", state->detail);
+            ct__add(answer, " detail=%s", state->detail);
         if (state->status == CT_OK) {
-            ct_text_add(answer, " osu_us=%.4f", mean_s[i] * 1e6);
+            ct__add(answer, " osu_us=%.4f", mean_s[i] * 1e6);
             if (back_to_back_s[i] >= 0.0)
-                ct_text_add(answer, " b2b_us=%.4f", back_to_back_s[i] * 1e6);
+                ct__add(answer, " b2b_us=%.4f", back_to_back_s[i] * 1e6);
             if (state->skewed_s >= 0.0)
-                ct_text_add(answer, " skewed_us=%.4f", state->skewed_s * 1e6);
+                ct__add(answer, " skewed_us=%.4f", state->skewed_s * 1e6);
             if (state->faults >= 1.0)
-                ct_text_add(answer, " faults=%.1f", state->faults);
+                ct__add(answer, " faults=%.1f", state->faults);
             if (state->kept_s >= 0.0)
-                ct_text_add(answer, " kept_us=%.4f", state->kept_s * 1e6);
+                ct__add(answer, " kept_us=%.4f", state->kept_s * 1e6);
             if (state->untouched_s >= 0.0)
-                ct_text_add(answer, " untouched_us=%.4f", state->untouched_s * 1e6);
+                ct__add(answer, " untouched_us=%.4f", state->untouched_s * 1e6);
             if (state->pure_s >= 0.0)
-                ct_text_add(answer, " compute_us=%.4f pure_us=%.4f tested_us=%.4f", point->compute_s * 1e6,
+                ct__add(answer, " compute_us=%.4f pure_us=%.4f tested_us=%.4f", point->compute_s * 1e6,
                             state->pure_s * 1e6, state->tested_s * 1e6);
-            ct_text_add(answer, " times_ns=");
+            ct__add(answer, " times_ns=");
             for (int r = 0; r < state->count; r++)
-                ct_text_add(answer, r == 0 ? "%.0f" : ",%.0f", state->times[r] * 1e9);
+                ct__add(answer, r == 0 ? "%.0f" : ",%.0f", state->times[r] * 1e9);
         }
-        ct_text_add(answer, "\n");
+        ct__add(answer, "\n");
     }
 }
 
@@ -209,8 +234,8 @@ static void ct__release(ct_point *point, double *times, double *sums)
 static void ct__decline(const ct_request *request, const char *why, ct_text *answer)
 {
     for (int i = 0; i < request->choice_count; i++)
-        ct_text_add(answer, "result id=%ld choice=%d status=inapplicable cost_us=0 detail=%s\n", request->id, i, why);
-    ct_text_add(answer, "done id=%ld wall_us=0 inside_us=0\n", request->id);
+        ct__add(answer, "result id=%ld choice=%d status=inapplicable cost_us=0 detail=%s\n", request->id, i, why);
+    ct__add(answer, "done id=%ld wall_us=0 inside_us=0\n", request->id);
 }
 
 static int ct__measure_and_answer(ct_point *point, double *scratch, double *sums, ct_text *answer)
@@ -234,13 +259,13 @@ static int ct__measure_and_answer(ct_point *point, double *scratch, double *sums
     CT_TRY(MPI_Reduce(longest, longest + choices, choices, MPI_DOUBLE, MPI_MAX, 0, point->group->comm));
     if (point->rank == 0) {
         ct__answer(point, sums + choices, longest + choices, answer);
-        ct_text_add(answer, "done id=%ld wall_us=%.1f inside_us=%.1f", request->id, (MPI_Wtime() - start) * 1e6,
+        ct__add(answer, "done id=%ld wall_us=%.1f inside_us=%.1f", request->id, (MPI_Wtime() - start) * 1e6,
                     point->inside_s * 1e6);
     }
     CT_TRY(ct_watch_tell(point->group->watch, point->group->leads, point->group->node, begun, point->group->comm, others,
                          sizeof others));
     if (point->rank == 0)
-        ct_text_add(answer, "%s\n", others);
+        ct__add(answer, "%s\n", others);
     return MPI_SUCCESS;
 }
 

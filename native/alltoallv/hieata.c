@@ -8,6 +8,68 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Who forwards to whom. Local rank f of a node of m forwards to the ranks with local index j, j mod m = f, of every other node. Its
+ * list is its own rank, then these ranks node by node in order of distance (node + 1, node + 2, ...); all ranks of a node have the
+ * same lists, so that only sizes travel. */
+struct ct_hieata_plan {
+    int *first;     /* [m + 1] into list */
+    int *list;      /* [ranks of the job] */
+    int *own_first; /* [nodes + 1] into this rank's list: where the node at each distance begins */
+};
+
+/* The local rank of `node` that forwards to `rank` of another node. */
+static int ct__forwarder(const ct_nodes *nodes, int node, int rank)
+{
+    return nodes->member[nodes->first[node] + nodes->local_of[rank] % ct_nodes_ranks(nodes, node)];
+}
+
+void ct_hieata_plan_free(ct_hieata_plan *plan)
+{
+    if (plan == NULL)
+        return;
+    free(plan->first);
+    free(plan->list);
+    free(plan->own_first);
+    free(plan);
+}
+
+/* The list of the rank with index `local` on the node of rank `me`. */
+static void ct__fill(const ct_nodes *nodes, int me, int local, ct_hieata_plan *plan)
+{
+    int own = nodes->node_of[me], rank = nodes->member[nodes->first[own] + local], at = plan->first[local];
+    plan->list[at++] = rank;
+    for (int k = 1; k < nodes->count; k++) {
+        int node = (own + k) % nodes->count;
+        if (rank == me)
+            plan->own_first[k] = at - plan->first[local];
+        for (int i = nodes->first[node]; i < nodes->first[node + 1]; i++)
+            if (ct__forwarder(nodes, own, nodes->member[i]) == rank)
+                plan->list[at++] = nodes->member[i];
+    }
+    if (rank == me)
+        plan->own_first[nodes->count] = at - plan->first[local];
+    plan->first[local + 1] = at;
+}
+
+/* The plan of the node of `rank`; NULL: no memory. */
+static ct_hieata_plan *ct__plan(const ct_nodes *nodes, int rank)
+{
+    int locals = ct_nodes_ranks(nodes, nodes->node_of[rank]), size = nodes->first[nodes->count];
+    ct_hieata_plan *plan = calloc(1, sizeof *plan);
+    if (plan == NULL)
+        return NULL;
+    plan->first = calloc((size_t)locals + 1, sizeof(int));
+    plan->list = calloc((size_t)size, sizeof(int)); /* no more than every rank: each is in one list at most */
+    plan->own_first = calloc((size_t)nodes->count + 1, sizeof(int));
+    if (plan->first == NULL || plan->list == NULL || plan->own_first == NULL) {
+        ct_hieata_plan_free(plan);
+        return NULL;
+    }
+    for (int local = 0; local < locals; local++)
+        ct__fill(nodes, rank, local, plan);
+    return plan;
+}
+
 typedef struct {
     ct_steps steps; /* of the node's ranks; steps.home holds what this rank has to forward */
     const ct_hieata_plan *plan;
@@ -76,7 +138,7 @@ static int ct__receive(ct__call *c, int node, ct__flight *flight)
     flight->in = ct_pool_take(&team->pool, (size_t)bytes);
     if (flight->in == NULL)
         return MPI_ERR_NO_MEM;
-    return PMPI_Irecv(flight->in->data, (int)bytes, MPI_BYTE, ct_hieata_forwarder(&team->nodes, node, team->rank), CT_TAG_NODE,
+    return PMPI_Irecv(flight->in->data, (int)bytes, MPI_BYTE, ct__forwarder(&team->nodes, node, team->rank), CT_TAG_NODE,
                       team->comm, &flight->requests[flight->request_count++]);
 }
 
@@ -206,7 +268,7 @@ static ct_steps ct__steps(ct_team *team, const ct_exchange *x, const ct_alltoall
 
 int ct_hieata(ct_team *team, const ct_exchange *x, const ct_alltoallv_choice *choice, ct_statistic *statistic)
 {
-    if (team->plan == NULL && (team->plan = ct_hieata_plan_make(&team->nodes, team->rank)) == NULL)
+    if (team->plan == NULL && (team->plan = ct__plan(&team->nodes, team->rank)) == NULL)
         return MPI_ERR_NO_MEM;
     const ct_hieata_plan *plan = team->plan;
     ct__call call = {.steps = ct__steps(team, x, choice), .plan = plan};

@@ -2,9 +2,13 @@
 #pragma once
 
 #include "exchange.h"
-#include "hieata_plan.h"
+#include "nodes.h"
 
 #include <stddef.h>
+
+/* HieAta's map of who forwards to whom: a matter of the nodes alone, so made once for a communicator (hieata.c). */
+typedef struct ct_hieata_plan ct_hieata_plan;
+void ct_hieata_plan_free(ct_hieata_plan *plan); /* or NULL */
 
 /* A received message; slots of the algorithms point into it. */
 typedef struct {

@@ -53,7 +53,7 @@ void ct_buffer_expect(struct ct_buffer *buffer, size_t at, size_t count, unsigne
         unsigned char *element = ct__expected(buffer, at + i);
         for (int p = 0; p < type->pieces; p++) {
             for (size_t k = 0; k < type->piece[p].bytes; k++, position++) {
-                word = position % 8 == 0 ? ct_pattern_word(source, target, position / 8, buffer->salt) : word >> 8;
+                word = position % 8 == 0 ? ct_pattern_mix(source, target, position / 8, buffer->salt) : word >> 8;
                 element[type->piece[p].offset + k] = (unsigned char)word;
             }
         }

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "flight.h"
+#include "collectives.h"
 
 enum { CT__AT_ONCE = 3 };
 /* Between the patterns of the calls of one case. */

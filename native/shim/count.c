@@ -2,7 +2,7 @@
  * rules that the library's file was made of (COLLTUNE_COUNT_RULES, as the live selector's, without settings), or, where
  * the live selector is asked for, held against what it did. In MPI_Finalize rank 0 writes the sums of all ranks. */
 #define _POSIX_C_SOURCE 200809L
-#include "profile_collect.h"
+#include "profile.h"
 #include "select.h"
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* The profile as a module: what happens at each call. */
 #define _GNU_SOURCE
-#include "profile_merge.h"
+#include "profile.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -185,7 +185,7 @@ static void ct__after(ct_call *call, int code)
         op = ct_profile_op(call->op);
     int class = ct_profile_class_of(call->known);
     ct_profile_record *record =
-        ct_profile_find(ct_profile_key(class, call->function, call->form, op, ct_profile_bin(extent.size_bytes)));
+        ct_profile_find(ct_profile_key(class, call->function, call->form, op, extent.size_bytes));
     if (record == NULL) {
         atomic_fetch_add_explicit(&ct_profile.lost, 1, memory_order_relaxed);
         return;

@@ -1,5 +1,5 @@
 /* How many bytes a call moves, and how they are spread. */
-#include "profile_size.h"
+#include "profile.h"
 #include "dense.h"
 
 static uint64_t ct__type_bytes(MPI_Datatype type)

@@ -1,4 +1,4 @@
-#include "profile_table.h"
+#include "profile.h"
 
 #include <pthread.h>
 
@@ -6,10 +6,9 @@ ct_profile_state ct_profile;
 
 static pthread_mutex_t ct__lock = PTHREAD_MUTEX_INITIALIZER;
 
-int ct_profile_bin(uint64_t size_bytes) { return size_bytes == 0 ? 0 : 64 - __builtin_clzll(size_bytes); }
-
-uint64_t ct_profile_key(int class, ct_function function, ct_form form, ct_op_class op, int bin)
+uint64_t ct_profile_key(int class, ct_function function, ct_form form, ct_op_class op, uint64_t size_bytes)
 {
+    int bin = size_bytes == 0 ? 0 : 64 - __builtin_clzll(size_bytes);
     return 1u | (uint64_t)bin << 1 | (uint64_t)function << 8 | (uint64_t)form << 16 | (uint64_t)op << 20 |
            (uint64_t)(class + 1) << 32;
 }

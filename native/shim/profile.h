@@ -5,9 +5,30 @@
  * In MPI_Finalize the tables are merged along a tree, and rank 0 writes one file of text lines. */
 #pragma once
 
-#include "profile_size.h"
-
 #include <stdatomic.h>
+#include <stddef.h>
+
+#include "shim.h"
+
+typedef enum {
+    CT_OP_NONE, CT_OP_ARITHMETIC, CT_OP_EXTREMUM, CT_OP_LOGICAL, CT_OP_BITWISE, CT_OP_LOCATION, CT_OP_COMMUTATIVE,
+    CT_OP_ORDERED, CT_OP_CLASSES
+} ct_op_class;
+
+/* What a call moves. `size_bytes` is what its algorithm is chosen by, as in a scenario: one block of allgather(v),
+ * gather(v), scatter(v) and alltoall(v, w), mean where they differ; the whole vector elsewhere. */
+typedef struct {
+    uint64_t size_bytes;
+    uint64_t own_bytes; /* of this rank: its block, its vector, or all its blocks to others and itself */
+    bool in_place;
+    bool blocks_seen;
+    bool gaps; /* alltoall(v, w): the data have gaps */
+    uint64_t blocks, empty_blocks, block_bytes, self_bytes, largest_bytes;
+    double square_bytes;
+} ct_profile_extent;
+
+void ct_profile_measure(const ct_call *call, ct_profile_extent *extent);
+ct_op_class ct_profile_op(MPI_Op op);
 
 enum { CT_PROFILE_RECORDS = 1 << 12, CT_PROFILE_CLASSES = 1 << 10 };
 
@@ -71,8 +92,7 @@ extern ct_profile_state ct_profile;
 int ct_profile_class_of(ct_comm *comm);
 /* The record of a key; NULL: no room. */
 ct_profile_record *ct_profile_find(uint64_t key);
-uint64_t ct_profile_key(int class, ct_function function, ct_form form, ct_op_class op, int bin);
-int ct_profile_bin(uint64_t size_bytes);
+uint64_t ct_profile_key(int class, ct_function function, ct_form form, ct_op_class op, uint64_t size_bytes);
 
 static inline void ct_profile_add(ct_profile_record *record, ct_profile_counter counter, uint64_t value)
 {
@@ -82,3 +102,26 @@ static inline void ct_profile_add(ct_profile_record *record, ct_profile_counter 
     else
         atomic_store_explicit(at, atomic_load_explicit(at, memory_order_relaxed) + value, memory_order_relaxed);
 }
+
+/* A record with its class, as merged and written. */
+typedef struct {
+    ct_profile_class class;
+    uint64_t key; /* less the class */
+    uint64_t counters[CT_PROFILE_COUNTER_COUNT];
+} ct_profile_row;
+
+/* Writes a file. `rank` < 0: of all ranks. Async-signal-safe. Returns false, with errno, if it cannot. */
+bool ct_profile_write(int rank, const char *why, const ct_profile_row *rows, int count, uint64_t elapsed_ns,
+                      uint64_t lost);
+/* Takes away what a rank has written before. */
+void ct_profile_unwrite(int rank);
+
+/* Gathers rows of `size` bytes up a binomial tree to rank 0. `join` makes one set of `count` rows, of two sets in a row,
+ * and returns how many are left. Returns how many rows rank 0 has; 0 elsewhere. */
+typedef int ct_profile_join(void *rows, int count, void *context);
+int ct_profile_collect(void *rows, size_t size, int count, int tag, ct_profile_join *join, void *context);
+
+/* Rows of this rank, `rows` [CT_PROFILE_RECORDS + CT_PROFILE_CLASSES]. Returns how many. Async-signal-safe. */
+int ct_profile_rows(ct_profile_row *rows);
+/* Collective: writes the merged tables, on rank 0. False: a rank has no memory for it, and nothing is written. */
+bool ct_profile_merge(void);
