@@ -1,5 +1,8 @@
 """The contract of sources on SimGrid's SMPI, and what only a real simulation shows."""
 
+import shutil
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,8 +11,9 @@ from bench_laws import BenchContract
 from colltune.bench.contract import Bench
 from colltune.core.sample import DEFAULT, Choice, Scenario, Status
 from colltune.core.space import Point
+from colltune.machine.compile import build_cpp
 from colltune.measure.contract import Effort, Source
-from colltune_study.simulated.simulated_cluster import Simulation
+from colltune_study.simulated.simulated_cluster import NATIVE, Simulation
 from colltune_study.simulated.smpi import STEADY, AlgorithmCheck, Simulator
 from colltune_study.simulated.smpi_cluster import parse_cluster
 from colltune_study.simulated.smpi_process import SimulatedCall
@@ -83,11 +87,20 @@ def test_an_algorithm_that_the_program_does_not_have_has_no_time(simulation: Sim
     assert not isinstance(simulation.simulator.time(SimulatedCall("bcast", "knomial"), 4, 2, 8), str)
 
 
-def test_an_algorithm_of_the_simulator_that_is_wrong_is_found(simulation: Simulation) -> None:
-    """SMPI's own bcast between nodes does not reach all ranks; another of its own ends in an exception."""
-    assert simulation.simulator.verdict(SimulatedCall("bcast", "smpi.binomial_tree"), 6, 3).right
-    assert not simulation.simulator.verdict(SimulatedCall("bcast", "smpi.mvapich2_inter_node"), 8, 4).right
-    assert not simulation.simulator.verdict(SimulatedCall("alltoall", "smpi.pair"), 6, 3).right
+def test_an_algorithm_that_is_wrong_is_found(simulation: Simulation, tmp_path: Path) -> None:
+    """A broadcast that ends before all have all, and an exchange of neighbours of whom one has none."""
+    broadcast = SimulatedCall("bcast", "scatter_ring")
+    assert simulation.simulator.verdict(broadcast, 6, 3).right
+    assert not simulation.simulator.verdict(SimulatedCall("allgather", "neighbor_exchange"), 5, 3).right
+    sources, line = tmp_path / "native", "    ct_allgather_ring(call, call.out, call.bytes, 1, 0);\n"
+    shutil.copytree(NATIVE, sources)
+    text = (sources / "bcast.cpp").read_text()
+    assert line in text
+    (sources / "bcast.cpp").write_text(text.replace(line, ""))
+    grid = simulation.simulator._simgrid
+    made = replace(grid, program=build_cpp(grid.smpirun.with_name("smpicxx"), sources, tmp_path))
+    with closing(Simulator(made, parse_cluster("dragonfly:6x3"))) as faulty:
+        assert "ranks had a wrong result" in faulty.verdict(broadcast, 6, 3).seen
 
 
 def test_what_is_wrong_is_no_candidate(simulation: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:

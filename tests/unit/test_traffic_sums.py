@@ -26,8 +26,7 @@ def test_every_candidate_is_described(library: str, version: str) -> None:
         for choice in choices:
             # What a composition does by itself depends on the library's own choice.
             composed = choice.algorithm.partition(".")[0] in ("alpha", "beta", "gamma", "delta")
-            # SMPI's own algorithms are not ours to know.
-            if "+" in choice.algorithm or (choice != DEFAULT and not composed and "smpi." not in choice.algorithm):
+            if "+" in choice.algorithm or (choice != DEFAULT and not composed):
                 assert known(name, choice, library), (name, choice)
 
 

@@ -16,7 +16,7 @@ static void rabenseifner(ct_simulated_call &call)
 static void ring(ct_simulated_call &call)
 {
     ct_copy(call, call.out, call.in, call.bytes);
-    ct_reduce_scatter_ring(call, call.out, call.bytes);
+    ct_reduce_scatter_ring(call, call.out, call.bytes, 1);
     ct_allgather_ring(call, call.out, call.bytes, 4, 1);
 }
 

@@ -5,13 +5,11 @@ static void dissemination(ct_simulated_call &call)
 {
     int n = call.ranks;
     for (int step = 1; step < n; step *= call.k) {
-        std::vector<MPI_Request> requests;
+        ct_at_once messages(call);
         for (int digit = 1; digit < call.k && digit * step < n; digit++) {
-            int distance = digit * step;
-            requests.push_back(ct_start_receive(call, (call.rank + n - distance) % n, call.scratch, 0));
-            requests.push_back(ct_start_send(call, (call.rank + distance) % n, call.scratch, 0));
+            messages.receive((call.rank + n - digit * step) % n, call.scratch, 0);
+            messages.send((call.rank + digit * step) % n, call.scratch, 0);
         }
-        ct_wait_all(requests);
     }
 }
 

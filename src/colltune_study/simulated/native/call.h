@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <string>
 #include <vector>
 
 /* What the ranks found together about the loops of one run, of which not all steps may have been simulated. */
@@ -37,11 +38,14 @@ struct ct_simulated_call {
     double reduce_s_per_byte = 0.0, copy_s_per_byte = 0.0;
     ct_loop_steps *steps = nullptr; /* of all ranks together */
     std::size_t loops = 0;     /* begun so far by this rank */
+    std::size_t bytes_of(int blocks) const { return bytes * static_cast<std::size_t>(blocks); }
+    char *block(char *data, int i) const { return data + bytes_of(i); }
 };
 
+typedef void ct_algorithm(ct_simulated_call &call);
 struct ct_entry {
     const char *collective, *name;
-    void (*run)(ct_simulated_call &call);
+    ct_algorithm *run;
 };
 
 /* ---- messages; every one of them is on call.comm ---- */
@@ -52,6 +56,18 @@ void ct_send_and_receive(const ct_simulated_call &call, int to, const char *out,
 MPI_Request ct_start_send(const ct_simulated_call &call, int to, const char *from, std::size_t bytes);
 MPI_Request ct_start_receive(const ct_simulated_call &call, int from, char *into, std::size_t bytes);
 void ct_wait_all(std::vector<MPI_Request> &requests);
+/* Messages that are under way at once, and awaited where it ends. */
+class ct_at_once {
+  public:
+    explicit ct_at_once(const ct_simulated_call &call) : call_(call) {}
+    ~ct_at_once() { ct_wait_all(requests_); }
+    void send(int to, const char *from, std::size_t bytes) { requests_.push_back(ct_start_send(call_, to, from, bytes)); }
+    void receive(int from, char *into, std::size_t bytes) { requests_.push_back(ct_start_receive(call_, from, into, bytes)); }
+
+  private:
+    const ct_simulated_call &call_;
+    std::vector<MPI_Request> requests_;
+};
 
 /* ---- work of a rank, which takes time as well ---- */
 void ct_combine(const ct_simulated_call &call, char *into, const char *from, std::size_t bytes); /* sums of int32 */
@@ -95,8 +111,8 @@ void ct_tree_reduce(const ct_simulated_call &call, const ct_tree &tree, const ch
 void ct_scatter_binomial(const ct_simulated_call &call, char *data, std::size_t bytes, std::size_t element);
 void ct_allgather_ring(ct_simulated_call &call, char *data, std::size_t bytes, std::size_t element, int first);
 void ct_allgather_doubling(const ct_simulated_call &call, char *data, std::size_t bytes, std::size_t element);
-/* afterwards rank r holds the sum of part (r + 1) % ranks */
-void ct_reduce_scatter_ring(ct_simulated_call &call, char *data, std::size_t bytes);
+/* afterwards rank r holds the sum of part (r + last) % ranks; `last`: 0 or 1 */
+void ct_reduce_scatter_ring(ct_simulated_call &call, char *data, std::size_t bytes, int last);
 void ct_allreduce_doubling(const ct_simulated_call &call, char *data, std::size_t bytes);
 void ct_allreduce_rabenseifner(const ct_simulated_call &call, char *data, std::size_t bytes);
 /* the same call on another communicator, or of other data */
@@ -117,3 +133,6 @@ void ct_halve(const ct_simulated_call &call, const ct_fold &fold, char *data, co
 extern const std::vector<ct_entry> ct_allgather_algorithms, ct_allreduce_algorithms, ct_alltoall_algorithms,
     ct_barrier_algorithms, ct_bcast_algorithms, ct_gather_algorithms, ct_reduce_algorithms,
     ct_reduce_scatter_algorithms, ct_scatter_algorithms;
+
+/* Runs `run` with real data in buffers of this rank's own; whether the result of this rank is right. */
+bool ct_verify(ct_simulated_call call, const std::string &collective, ct_algorithm *run);

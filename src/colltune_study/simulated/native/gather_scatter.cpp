@@ -3,11 +3,6 @@
 
 #include <algorithm>
 
-static char *block(const ct_simulated_call &call, char *data, int i)
-{
-    return data + call.bytes * static_cast<std::size_t>(i);
-}
-
 /* Of a tree of radix k in which a rank answers for the ranks from its own up to those of its last child. */
 static int reach_of(const ct_simulated_call &call)
 {
@@ -23,18 +18,15 @@ static void gather_knomial(ct_simulated_call &call)
     char *data = call.rank == 0 ? call.out : call.scratch;
     ct_copy(call, data, call.in, call.bytes);
     for (int step = 1; step < reach; step *= call.k) {
-        std::vector<MPI_Request> requests;
+        ct_at_once messages(call);
         for (int digit = 1; digit < call.k; digit++) {
             int from = call.rank + digit * step;
             if (from < n)
-                requests.push_back(ct_start_receive(call, from, block(call, data, digit * step),
-                                                    call.bytes * static_cast<std::size_t>(std::min(step, n - from))));
+                messages.receive(from, call.block(data, digit * step), call.bytes_of(std::min(step, n - from)));
         }
-        ct_wait_all(requests);
     }
     if (call.rank > 0)
-        ct_send(call, call.rank - call.rank / reach % call.k * reach, data,
-                call.bytes * static_cast<std::size_t>(std::min(reach, n - call.rank)));
+        ct_send(call, call.rank - call.rank / reach % call.k * reach, data, call.bytes_of(std::min(reach, n - call.rank)));
 }
 
 static void gather_linear(ct_simulated_call &call)
@@ -43,11 +35,10 @@ static void gather_linear(ct_simulated_call &call)
         ct_send(call, 0, call.in, call.bytes);
         return;
     }
-    std::vector<MPI_Request> requests;
+    ct_at_once messages(call);
     ct_copy(call, call.out, call.in, call.bytes);
     for (int from = 1; from < call.ranks; from++)
-        requests.push_back(ct_start_receive(call, from, block(call, call.out, from), call.bytes));
-    ct_wait_all(requests);
+        messages.receive(from, call.block(call.out, from), call.bytes);
 }
 
 static void scatter_knomial(ct_simulated_call &call)
@@ -55,17 +46,14 @@ static void scatter_knomial(ct_simulated_call &call)
     int n = call.ranks, reach = reach_of(call);
     char *data = call.rank == 0 ? call.in : call.scratch;
     if (call.rank > 0)
-        ct_receive(call, call.rank - call.rank / reach % call.k * reach, data,
-                   call.bytes * static_cast<std::size_t>(std::min(reach, n - call.rank)));
+        ct_receive(call, call.rank - call.rank / reach % call.k * reach, data, call.bytes_of(std::min(reach, n - call.rank)));
     for (int step = reach / call.k; step >= 1; step /= call.k) {
-        std::vector<MPI_Request> requests;
+        ct_at_once messages(call);
         for (int digit = 1; digit < call.k; digit++) {
             int to = call.rank + digit * step;
             if (to < n)
-                requests.push_back(ct_start_send(call, to, block(call, data, digit * step),
-                                                 call.bytes * static_cast<std::size_t>(std::min(step, n - to))));
+                messages.send(to, call.block(data, digit * step), call.bytes_of(std::min(step, n - to)));
         }
-        ct_wait_all(requests);
     }
     ct_copy(call, call.out, data, call.bytes);
 }
@@ -76,11 +64,10 @@ static void scatter_linear(ct_simulated_call &call)
         ct_receive(call, 0, call.out, call.bytes);
         return;
     }
-    std::vector<MPI_Request> requests;
+    ct_at_once messages(call);
     for (int to = 1; to < call.ranks; to++)
-        requests.push_back(ct_start_send(call, to, block(call, call.in, to), call.bytes));
+        messages.send(to, call.block(call.in, to), call.bytes);
     ct_copy(call, call.out, call.in, call.bytes);
-    ct_wait_all(requests);
 }
 
 const std::vector<ct_entry> ct_gather_algorithms = {

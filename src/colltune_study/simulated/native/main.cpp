@@ -8,12 +8,12 @@
  * all. While rank 0 waits for a line no simulated time passes. Arguments: ranks per node, seconds per byte of a
  * reduction, seconds per byte of a copy. */
 #include "call.h"
-#include "smpi.h"
-#include "verify.h"
 
 #include <simgrid/barrier.h>
 #include <simgrid/engine.h>
+#include <simgrid/s4u/Actor.hpp>
 #include <sys/mman.h>
+#include <xbt/Extendable.hpp>
 
 #include <cstdio>
 #include <cstdlib>
@@ -21,7 +21,34 @@
 #include <sstream>
 #include <string>
 
+/* Exported by libsimgrid, declared in no public header; alike in 3.32 and 4.1. */
+namespace simgrid::smpi {
+class ActorExt {
+  public:
+    static simgrid::xbt::Extension<simgrid::s4u::Actor, ActorExt> EXTENSION_ID;
+    void set_replaying(bool);
+};
+} // namespace simgrid::smpi
+
 namespace {
+
+/* For the calling rank: messages copy nothing, and times stay as they are. */
+void set_without_data(bool on)
+{
+    simgrid::s4u::Actor::self()->extension<simgrid::smpi::ActorExt>()->set_replaying(on);
+}
+
+/* NULL: there is none of that name. */
+ct_algorithm *find(const std::string &collective, const std::string &algorithm)
+{
+    for (const auto *all : {&ct_allgather_algorithms, &ct_allreduce_algorithms, &ct_alltoall_algorithms, &ct_barrier_algorithms,
+                            &ct_bcast_algorithms, &ct_gather_algorithms, &ct_reduce_algorithms, &ct_reduce_scatter_algorithms,
+                            &ct_scatter_algorithms})
+        for (const ct_entry &entry : *all)
+            if (collective == entry.collective && algorithm == entry.name)
+                return entry.run;
+    return nullptr;
+}
 
 struct Request {
     std::string what, collective, algorithm;
@@ -78,22 +105,16 @@ void next_request(Shared &shared, int ranks)
         bool read = read_request(shared.request);
         if (shared.request.end)
             return;
-        const char *why = nullptr;
-        if (!read)
-            why = "cannot read the request";
-        else if (!ct_runner_find(shared.request.collective, shared.request.algorithm))
-            why = "no such algorithm";
-        if (why == nullptr)
+        if (read && find(shared.request.collective, shared.request.algorithm) != nullptr)
             break;
-        std::printf("E %s\n", why);
+        std::printf("E %s\n", read ? "no such algorithm" : "cannot read the request");
         std::fflush(stdout);
     }
     shared.steps = ct_loop_steps();
     shared.steps.most = shared.request.steps;
     shared.wrong = 0;
-    std::size_t n = static_cast<std::size_t>(ranks);
     if (shared.request.what == "time")
-        reserve(shared, (4 * n + 96) * shared.request.bytes + 4096);
+        reserve(shared, (4 * static_cast<std::size_t>(ranks) + 96) * shared.request.bytes + 4096);
 }
 
 void answer(const Shared &shared, double time_s)
@@ -108,17 +129,16 @@ void answer(const Shared &shared, double time_s)
 void run(Shared &shared, ct_simulated_call call)
 {
     const Request &request = shared.request;
-    std::size_t n = static_cast<std::size_t>(call.ranks);
     call.bytes = request.bytes;
     call.k = request.k;
     call.segment = request.segment;
     call.steps = &shared.steps;
-    auto runner = ct_runner_find(request.collective, request.algorithm);
-    ct_set_without_data(request.what == "time");
+    ct_algorithm *runner = find(request.collective, request.algorithm);
+    set_without_data(request.what == "time");
     if (request.what == "time") {
         call.in = shared.memory;
-        call.out = shared.memory + n * call.bytes;
-        call.scratch = shared.memory + 2 * n * call.bytes;
+        call.out = call.block(call.in, call.ranks);
+        call.scratch = call.block(call.out, call.ranks);
         sg_barrier_wait(shared.barrier);
         double begin_s = simgrid_get_clock();
         runner(call);
@@ -133,7 +153,7 @@ void run(Shared &shared, ct_simulated_call call)
         if (call.rank == 0)
             answer(shared, 0.0);
     }
-    ct_set_without_data(false);
+    set_without_data(false);
 }
 
 } // namespace

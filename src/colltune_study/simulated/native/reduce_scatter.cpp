@@ -5,23 +5,12 @@
 
 static void ring(ct_simulated_call &call)
 {
-    int n = call.ranks;
-    auto at = [&](int part) { return ct_part(call.bytes, n, part, 4); };
-    char *data = call.scratch;
+    char *data = call.scratch, *own = data + ct_part(call.bytes, call.ranks, call.rank, 4);
     ct_copy(call, data, call.in, call.bytes);
     ct_simulated_call inner = call;
     inner.scratch = call.scratch + call.bytes;
-    /* Part r goes around the ring from rank r + 1, and ends at r. */
-    int right = (call.rank + 1) % n, left = (call.rank + n - 1) % n;
-    ct_stepper steps(call, n - 1, CT_CYCLIC);
-    for (int j = 0; j < steps.count(); j++) {
-        int mine = (call.rank + 2 * n - 1 - j) % n, next = (mine + n - 1) % n;
-        std::size_t in = at(next + 1) - at(next);
-        ct_send_and_receive(call, right, data + at(mine), at(mine + 1) - at(mine), left, inner.scratch, in);
-        ct_combine(call, data + at(next), inner.scratch, in);
-        steps.done(j);
-    }
-    ct_copy(call, call.out, data + at(call.rank), at(call.rank + 1) - at(call.rank));
+    ct_reduce_scatter_ring(inner, data, call.bytes, 0);
+    ct_copy(call, call.out, own, data + ct_part(call.bytes, call.ranks, call.rank + 1, 4) - own);
 }
 
 static void pairwise(ct_simulated_call &call)

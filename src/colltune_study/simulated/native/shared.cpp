@@ -65,13 +65,14 @@ void ct_allgather_doubling(const ct_simulated_call &call, char *data, std::size_
         ct_send(call, call.rank + power, data, bytes);
 }
 
-void ct_reduce_scatter_ring(ct_simulated_call &call, char *data, std::size_t bytes)
+/* A part goes around the ring, and ends after ranks - 1 steps. */
+void ct_reduce_scatter_ring(ct_simulated_call &call, char *data, std::size_t bytes, int last)
 {
     int n = call.ranks, right = (call.rank + 1) % n, left = (call.rank + n - 1) % n;
     auto at = [&](int part) { return ct_part(bytes, n, part, 4); };
     ct_stepper steps(call, n - 1, CT_CYCLIC);
     for (int j = 0; j < steps.count(); j++) {
-        int mine = (call.rank - j + n) % n, next = (mine + n - 1) % n;
+        int mine = (call.rank + last - 1 - j + n + n) % n, next = (mine + n - 1) % n;
         ct_send_and_receive(call, right, data + at(mine), at(mine + 1) - at(mine), left, call.scratch,
                     at(next + 1) - at(next));
         ct_combine(call, data + at(next), call.scratch, at(next + 1) - at(next));
