@@ -150,7 +150,7 @@ typedef struct {
     size_t length, capacity;
 } ct_text;
 
-/* ---- measure.c, repeat.c, point.c, memory.c, late.c, overlap.c ---- */
+/* ---- measure.c, repeat.c, point.c, beside.c, overlap.c ---- */
 
 /* Called on the group's first rank just before a choice runs for the first time, and then with choice -1 now and then
  * while all are repeated. */

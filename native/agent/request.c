@@ -24,48 +24,6 @@ static bool ct__read_long(const char *text, long low, long high, long *value)
     return errno == 0 && end != text && *end == '\0' && *value >= low && *value <= high;
 }
 
-/* "0-3,7" -> 0 1 2 3 7 */
-static bool ct__read_nodes(const char *text, ct_request *request)
-{
-    enum { LARGEST = 1 << 20 };
-    int capacity = 16, count = 0;
-    int *nodes = malloc(sizeof *nodes * (size_t)capacity);
-    const char *at = text;
-    while (nodes != NULL) {
-        char *end;
-        long first = strtol(at, &end, 10), last = first;
-        if (end == at || first < 0 || first >= LARGEST)
-            break;
-        if (*end == '-') {
-            at = end + 1;
-            last = strtol(at, &end, 10);
-            if (end == at || last < first || last >= LARGEST)
-                break;
-        }
-        for (long node = first; node <= last && nodes != NULL; node++) {
-            if (count == capacity) {
-                capacity *= 2;
-                int *larger = realloc(nodes, sizeof *nodes * (size_t)capacity);
-                if (larger == NULL)
-                    free(nodes);
-                nodes = larger;
-            }
-            if (nodes != NULL)
-                nodes[count++] = (int)node;
-        }
-        if (*end == '\0' && nodes != NULL) {
-            request->nodes = nodes;
-            request->node_count = count;
-            return true;
-        }
-        if (*end != ',' || count > LARGEST)
-            break;
-        at = end + 1;
-    }
-    free(nodes);
-    return false;
-}
-
 /* One more of `*items`, which hold `count` elements of `size` bytes in room for `*capacity`. NULL: no memory. */
 static void *ct__grown(void *items, int count, int *capacity, size_t size)
 {
@@ -76,6 +34,42 @@ static void *ct__grown(void *items, int count, int *capacity, size_t size)
     if (moved != NULL)
         *capacity = larger;
     return moved;
+}
+
+/* "0-3,7" -> 0 1 2 3 7 */
+static bool ct__read_nodes(const char *text, ct_request *request)
+{
+    enum { LARGEST = 1 << 20 };
+    int capacity = 0, count = 0, *nodes = NULL;
+    for (const char *at = text;;) {
+        char *end;
+        long first = strtol(at, &end, 10), last = first;
+        if (end == at || first < 0 || first >= LARGEST)
+            break;
+        if (*end == '-') {
+            at = end + 1;
+            last = strtol(at, &end, 10);
+            if (end == at || last < first || last >= LARGEST)
+                break;
+        }
+        for (long node = first; node <= last; node++) {
+            int *larger = ct__grown(nodes, count, &capacity, sizeof *nodes);
+            if (larger == NULL)
+                return free(nodes), false;
+            nodes = larger;
+            nodes[count++] = (int)node;
+        }
+        if (*end == '\0') {
+            request->nodes = nodes;
+            request->node_count = count;
+            return true;
+        }
+        if (*end != ',' || count > LARGEST)
+            break;
+        at = end + 1;
+    }
+    free(nodes);
+    return false;
 }
 
 /* "NAME,OTHER": control variables that choices name by their places in this list. */
@@ -153,44 +147,42 @@ static const char *ct__read_choice(char *text, ct_request *request)
 /* A field that is a plain number; false: it is none of these. */
 static bool ct__read_number(const char *key, const char *value, ct_request *request, const char **wrong)
 {
+    enum ct__type { INT, LONG, MILLIONTHS };
     static const struct {
         const char *key;
         size_t offset;
         long low, high;
-    } INTEGERS[] = {
-        {"ppn", offsetof(ct_request, ppn), 1, 1 << 16},
-        {"beside", offsetof(ct_request, beside), 1, 1 << 16},
-        {"root", offsetof(ct_request, root), 0, INT_MAX},
-        {"warm_up", offsetof(ct_request, warm_up), 0, 1000},
-        {"fewest", offsetof(ct_request, fewest), 1, CT_MAX_REPETITIONS},
-        {"most", offsetof(ct_request, most), 1, CT_MAX_REPETITIONS},
-        {"limit_s", offsetof(ct_request, limit_s), 0, 1 << 20},
+        enum ct__type type;
+    } NUMBERS[] = {
+        {"ppn", offsetof(ct_request, ppn), 1, 1 << 16, INT},
+        {"beside", offsetof(ct_request, beside), 1, 1 << 16, INT},
+        {"root", offsetof(ct_request, root), 0, INT_MAX, INT},
+        {"warm_up", offsetof(ct_request, warm_up), 0, 1000, INT},
+        {"fewest", offsetof(ct_request, fewest), 1, CT_MAX_REPETITIONS, INT},
+        {"most", offsetof(ct_request, most), 1, CT_MAX_REPETITIONS, INT},
+        {"limit_s", offsetof(ct_request, limit_s), 0, 1 << 20, INT},
+        {"id", offsetof(ct_request, id), 0, LONG_MAX, LONG},
+        {"bytes", offsetof(ct_request, size_bytes), 0, LONG_MAX / 4, LONG},
+        {"seed", offsetof(ct_request, seed), 0, LONG_MAX, LONG},
+        {"box_us", offsetof(ct_request, box_s), 0, 3600L * 1000000, MILLIONTHS},
+        {"skew_us", offsetof(ct_request, skew_s), 0, 3600L * 1000000, MILLIONTHS},
+        {"width_ppm", offsetof(ct_request, relative_width), 0, 10000000, MILLIONTHS},
     };
-    long number = 0;
-    bool read = true;
-    for (size_t i = 0; i < sizeof INTEGERS / sizeof *INTEGERS; i++)
-        if (strcmp(key, INTEGERS[i].key) == 0) {
-            read = ct__read_long(value, INTEGERS[i].low, INTEGERS[i].high, &number);
-            *(int *)((char *)request + INTEGERS[i].offset) = (int)number;
-            *wrong = read ? NULL : CT__UNREADABLE;
-            return true;
-        }
-    if (strcmp(key, "id") == 0 && (read = ct__read_long(value, 0, LONG_MAX, &number)))
-        request->id = number;
-    else if (strcmp(key, "bytes") == 0 && (read = ct__read_long(value, 0, LONG_MAX / 4, &number)))
-        request->size_bytes = (size_t)number;
-    else if (strcmp(key, "box_us") == 0 && (read = ct__read_long(value, 0, 3600L * 1000000, &number)))
-        request->box_s = (double)number * 1e-6;
-    else if (strcmp(key, "skew_us") == 0 && (read = ct__read_long(value, 0, 3600L * 1000000, &number)))
-        request->skew_s = (double)number * 1e-6;
-    else if (strcmp(key, "width_ppm") == 0 && (read = ct__read_long(value, 0, 10000000, &number)))
-        request->relative_width = (double)number * 1e-6;
-    else if (strcmp(key, "seed") == 0 && (read = ct__read_long(value, 0, LONG_MAX, &number)))
-        request->seed = (uint64_t)number;
-    else if (read)
-        return false;
-    *wrong = read ? NULL : CT__UNREADABLE;
-    return true;
+    long number;
+    for (size_t i = 0; i < sizeof NUMBERS / sizeof *NUMBERS; i++) {
+        if (strcmp(key, NUMBERS[i].key) != 0)
+            continue;
+        void *at = (char *)request + NUMBERS[i].offset;
+        *wrong = ct__read_long(value, NUMBERS[i].low, NUMBERS[i].high, &number) ? NULL : CT__UNREADABLE;
+        if (*wrong == NULL && NUMBERS[i].type == INT)
+            *(int *)at = (int)number;
+        else if (*wrong == NULL && NUMBERS[i].type == LONG)
+            *(long *)at = number;
+        else if (*wrong == NULL)
+            *(double *)at = (double)number * 1e-6;
+        return true;
+    }
+    return false;
 }
 
 static const char *ct__read_field(const char *key, char *value, ct_request *request)

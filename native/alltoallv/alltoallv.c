@@ -1,6 +1,8 @@
 /* The tuned call: the choice, the exchange. */
 #include "algorithms.h"
 #include "call.h"
+#include "state.h"
+#include "private_comm.h"
 
 #include <stdlib.h>
 
@@ -74,4 +76,31 @@ bool ct_call_tuned(ct_state *state, const ct_a2av_call *c, int *code)
         ct_policy_agreed(&state->policy, ct_table_find(&state->table, &statistic, team->size));
     ct_exchange_free(&x);
     return *code != MPI_SUCCESS || choice != CT_POLICY_LIBRARY;
+}
+
+int ct_state_team(ct_state *state, MPI_Comm comm, ct_team_nodes *leaders, const void *of)
+{
+    MPI_Comm private_comm;
+    if (state->team != NULL || ct_private_comm(comm, true, &private_comm) != MPI_SUCCESS)
+        return MPI_SUCCESS;
+    int code = ct_team_make(private_comm, leaders, of, &state->team);
+    if (code != MPI_SUCCESS)
+        ct_private_comm_free(&private_comm);
+    return code == MPI_ERR_NO_MEM ? MPI_SUCCESS : code;
+}
+
+void ct_state_begin(ct_state *state)
+{
+    state->ready = state->table.choice_count > 1;
+    state->off = !state->ready;
+    ct_policy_start(&state->policy);
+}
+
+void ct_state_free(ct_state *state)
+{
+    if (state != NULL && state->team != NULL) {
+        ct_private_comm_free(&state->team->comm);
+        ct_team_free(state->team);
+    }
+    free(state);
 }

@@ -28,3 +28,8 @@ void ct_exchange_free(ct_exchange *x);
  * has been called. */
 bool ct_call_tuned(ct_state *state, const ct_a2av_call *call, int *code);
 int ct_call_library(const ct_a2av_call *call);
+
+/* In libcolltune.so, while its wrapper of MPI_Alltoallv goes by the table: what it keeps for a communicator, or NULL. Else NULL. */
+extern const ct_state *(*ct_plain_wrapped)(MPI_Comm comm);
+/* ct_alltoallv_by, with all that a call may have. */
+int ct_call_by(const ct_alltoallv_choice *choice, const ct_a2av_call *call);

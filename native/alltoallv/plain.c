@@ -3,9 +3,8 @@
  * The state is an attribute of the communicator, since MPI_Comm_free may not come by here where this library is opened by dlopen.
  * Where it is linked it does, and no attribute is set while the others of its communicator are deleted: MPICH would hang. Where
  * libcolltune.so is preloaded and has a table in force, its registry is used. */
-#include "plain.h"
-#include "algorithms.h"
 #include "call.h"
+#include "algorithms.h"
 #include "private_comm.h"
 
 #include <pthread.h>

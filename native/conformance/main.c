@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "meet.h"
+#include "report.h"
 #include "plan.h"
 
 struct ct__making {

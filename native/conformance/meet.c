@@ -1,5 +1,5 @@
 #define _POSIX_C_SOURCE 200809L
-#include "meet.h"
+#include "report.h"
 
 #include <mpi.h>
 #include <sched.h>

@@ -1,4 +1,4 @@
-#include "options.h"
+#include "plan.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #include "plan.h"
 
-#include "meet.h"
+#include "report.h"
 #include "pattern.h"
 
 #define CT__MOST_COUNTS (CT_MOST_SIZES * 2 + 16)

@@ -27,3 +27,11 @@ void ct_report_skip(const char *collective, int ranks, long long bytes);
 
 /* Writes the last line. Returns the exit code: 0, or 1 if a case failed. */
 int ct_report_close(void);
+
+/* Ranks 0 to ranks - 1 of MPI_COMM_WORLD call these. No rank leaves release before rank 0 has entered it, and each
+ * leaves with rank 0's `word`. patient: wait with naps of a millisecond, so that a rank with no part in a test
+ * disturbs nobody. */
+void ct_meet_release(int rank, int ranks, bool patient, long *word);
+
+/* Rank 0 gets the verdict of the lowest rank that failed, or that all is well. */
+void ct_meet_collect(int rank, int ranks, struct ct_verdict *verdict);

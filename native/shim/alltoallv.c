@@ -3,7 +3,6 @@
 #include "shim.h"
 
 #include "call.h"
-#include "plain.h"
 #include "select.h"
 
 #include <stdio.h>

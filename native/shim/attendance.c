@@ -7,7 +7,6 @@
  * node. In a job of several nodes the last of a node that is whole puts that into the launcher's key-value space (keys.h). Where
  * that cannot be spoken to, each node goes by its own count. */
 #define _GNU_SOURCE
-#include "keys.h"
 #include "shim.h"
 
 #include <fcntl.h>

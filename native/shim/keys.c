@@ -8,7 +8,6 @@
  * ranks are placed by blocks or in turns. Hydra's proxies have all keys at hand. By PMIx each is a question to one server of the
  * whole job, so the node of rank 0 reads them, and puts what it found under one key more, which the other nodes ask for. */
 #define _GNU_SOURCE
-#include "keys.h"
 #include "shim.h"
 
 #include <dlfcn.h>

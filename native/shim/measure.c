@@ -1,7 +1,6 @@
 /* The module: which call of a communicator runs by default, and what its calls took. */
 #define _POSIX_C_SOURCE 200809L
 #include "measure.h"
-#include "measure_record.h"
 #include "switchback.h"
 
 #include <stdio.h>

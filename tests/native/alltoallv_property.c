@@ -11,7 +11,7 @@
  * --wrap for PMPI_Comm_create, PMPI_Comm_split_type and PMPI_Comm_free. */
 #define _GNU_SOURCE /* setenv */
 #include "algorithms.h"
-#include "plain.h"
+#include "call.h"
 #include "state.h"
 
 #include <stdio.h>
