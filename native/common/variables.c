@@ -1,5 +1,6 @@
 #define _GNU_SOURCE /* RTLD_DEFAULT */
 
+#include "codes.h"
 #include "mock_ups.h"
 #include "variables.h"
 
@@ -144,8 +145,7 @@ int ct_settings_restore(const ct_setting *settings, int count)
     int code = MPI_SUCCESS;
     for (int i = 0; i < count; i++) {
         const struct ct__variable *variable = &ct__variables[settings[i].variable];
-        int one = ct__write(variable, variable->initial);
-        code = code == MPI_SUCCESS ? one : code;
+        ct_keep_first(&code, ct__write(variable, variable->initial));
     }
     return code;
 }

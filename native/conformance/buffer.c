@@ -16,7 +16,6 @@
 static int ct__next_fill(void)
 {
     static unsigned opened;
-
     return (int)(ct_pattern_mix((unsigned)getpid(), opened++, 0, 0) & 0xff);
 }
 
@@ -48,7 +47,6 @@ void ct_buffer_expect(struct ct_buffer *buffer, size_t at, size_t count, unsigne
     const struct ct_type *type = buffer->type;
     uint64_t word = 0;
     size_t position = 0;
-
     for (size_t i = 0; i < count; i++) {
         unsigned char *element = ct__expected(buffer, at + i);
         for (int p = 0; p < type->pieces; p++) {
@@ -75,7 +73,6 @@ void ct_buffer_expect_result(struct ct_buffer *buffer, enum ct_op op, size_t at,
                              unsigned base, unsigned contributors)
 {
     const struct ct_type *type = buffer->type;
-
     for (size_t i = 0; i < count; i++) {
         struct ct_value value = ct_op_value(op, type, base, first + i, buffer->salt);
         for (unsigned other = 1; other < contributors; other++)
@@ -103,7 +100,6 @@ void ct_buffer_allow(struct ct_buffer *buffer, size_t at, size_t count)
 static void ct__describe(const struct ct_buffer *buffer, const char *name, size_t at, struct ct_verdict *verdict)
 {
     const unsigned char got = buffer->memory[at], wanted = buffer->expected[at];
-
     if (at < CT__GUARD_BYTES) {
         ct_verdict_fail(verdict, "%s: wrote %zu bytes before its start (0x%02x)", name, CT__GUARD_BYTES - at, got);
     } else if (at >= buffer->bytes - CT__GUARD_BYTES) {

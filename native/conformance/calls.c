@@ -16,7 +16,6 @@ static struct ct_junk ct__argument(const struct ct_case *c, const struct ct_buff
                                    bool here, bool counts)
 {
     struct ct_junk argument = ct_case_junk(c);
-
     if (here)
         argument.buffer = MPI_IN_PLACE;
     else if (counts)
@@ -34,7 +33,6 @@ void ct_flight_argue(const struct ct_case *c, struct ct_flight *flight, bool sen
 static void ct__close(struct ct_flight *flight, struct ct_verdict *verdict)
 {
     const bool both = flight->recv.memory != NULL;
-
     if (flight->free_count > 0)
         ct_buffer_allow(&flight->recv, flight->free_from, flight->free_count);
     ct_buffer_close(&flight->send, both ? "sendbuf" : "buffer", verdict);
@@ -52,7 +50,6 @@ static int ct__call(const struct ct_case *c, const struct ct_flight *f, MPI_Requ
     const int root = ct_case_role(c).root;
     const MPI_Op op = ct_op_handle(c->op);
     const MPI_Comm comm = c->comm->handle;
-
     switch (c->collective->call) {
     case CT_CALL_ALLGATHER:
         return request ? MPI_Iallgather(s.buffer, s.count, s.type, r.buffer, r.count, r.type, comm, request)
@@ -93,7 +90,6 @@ void ct_blocking_run(const struct ct_case *c, struct ct_verdict *verdict)
 {
     struct ct_flight flight = {0};
     char name[64];
-
     snprintf(name, sizeof name, "MPI_%s", c->collective->name);
     name[4] = (char)toupper((unsigned char)name[4]);
     c->collective->open(c, (unsigned)c->number, &flight);
@@ -107,7 +103,6 @@ static int ct__complete(const struct ct_case *c, MPI_Request *requests)
 {
     int rc = MPI_SUCCESS, done = 0, which;
     const int first = (int)((c->number + c->comm->rank) % CT__AT_ONCE);
-
     switch (c->number % 4) {
     case 0: /* each by itself, backwards from one that differs from rank to rank */
         for (int i = 0; i < CT__AT_ONCE && rc == MPI_SUCCESS; i++)
@@ -133,7 +128,6 @@ void ct_nonblocking_run(const struct ct_case *c, struct ct_verdict *verdict)
     struct ct_flight flights[CT__AT_ONCE] = {0};
     MPI_Request requests[CT__AT_ONCE];
     int rc = MPI_SUCCESS;
-
     for (int i = 0; i < CT__AT_ONCE; i++) {
         requests[i] = MPI_REQUEST_NULL;
         c->collective->open(c, (unsigned)c->number + (unsigned)i * CT__APART, &flights[i]);
@@ -161,7 +155,6 @@ static void ct__be_late(const struct ct_case_comm *comm, struct ct_verdict *verd
     const struct timespec nap = {0, CT__LATE_NS / 4};
     MPI_Status status;
     int came = 0;
-
     for (int naps = 0; naps < 4 && !came; naps++) {
         nanosleep(&nap, NULL);
         MPI_Iprobe(MPI_ANY_SOURCE, CT__TAG_LEFT, comm->handle, &came, &status);
@@ -179,7 +172,6 @@ void ct_barrier_run(const struct ct_case *c, struct ct_verdict *verdict)
     const struct ct_case_comm *comm = c->comm;
     const struct ct_role role = ct_case_role(c);
     char token = 0;
-
     if (role.is_root)
         ct__be_late(comm, verdict);
     ct_verdict_check(verdict, MPI_Barrier(comm->handle), "MPI_Barrier");

@@ -15,7 +15,6 @@ void ct_case_format(const struct ct_case *c, int ranks, char text[CT_CASE_TEXT])
 {
     const struct ct_collective *k = c->collective;
     size_t at = (size_t)snprintf(text, CT_CASE_TEXT, "%s comm=%s ranks=%d", k->name, c->comm->name, ranks);
-
     if (k->has_data)
         at += (size_t)snprintf(text + at, CT_CASE_TEXT - at, " type=%s count=%d", ct_type_get(c->type)->name, c->count);
     if (k->reduces)
@@ -45,7 +44,6 @@ struct ct_role ct_case_role(const struct ct_case *c)
     bool on_root_side = !comm->inter || comm->side == c->root_side;
     int size = on_root_side ? comm->size : comm->peers;
     struct ct_role role = {.root_rank = ct__root_rank(c->root, size), .root_side = comm->inter ? c->root_side : 0};
-
     role.is_root = on_root_side && comm->rank == role.root_rank;
     role.is_leaf = !comm->inter || !on_root_side;
     role.root = !comm->inter || !on_root_side ? role.root_rank : role.is_root ? MPI_ROOT : MPI_PROC_NULL;
@@ -55,7 +53,6 @@ struct ct_role ct_case_role(const struct ct_case *c)
 struct ct_junk ct_case_junk(const struct ct_case *c)
 {
     static unsigned char somewhere[16];
-
     switch (ct_pattern_mix((unsigned)c->number, (unsigned)c->comm->rank, 0, 0) % 3) {
     case 0:
         return (struct ct_junk){NULL, 0, MPI_DATATYPE_NULL};
@@ -84,7 +81,6 @@ size_t ct_shape_displace(enum ct_case_shape shape, const int *counts, int blocks
 {
     const int hole = shape == CT_SHAPE_RAMP;
     int at = 0;
-
     for (int i = 0; i < blocks; i++) {
         int block = shape == CT_SHAPE_HOLES ? blocks - 1 - i : i;
         displacements[block] = at;

@@ -32,7 +32,6 @@ static int ct__make_group(int ranks, MPI_Comm *handle)
 {
     MPI_Group world, group;
     int range[1][3] = {{0, ranks - 1, 1}};
-
     int rc = MPI_Comm_group(MPI_COMM_WORLD, &world);
     if (rc == MPI_SUCCESS)
         rc = MPI_Group_range_incl(world, 1, range, &group);
@@ -49,7 +48,6 @@ static int ct__make_inter(MPI_Comm base, int rank, int low, MPI_Comm *handle)
 {
     MPI_Comm local;
     int is_high = rank >= low;
-
     int rc = MPI_Comm_split(base, is_high, rank, &local);
     if (rc == MPI_SUCCESS)
         rc = MPI_Intercomm_create(local, 0, base, is_high ? 0 : low, CT__TAG_INTER, handle);
@@ -61,7 +59,6 @@ static int ct__make_inter(MPI_Comm base, int rank, int low, MPI_Comm *handle)
 static int ct__make_handle(enum ct_comm_kind kind, int ranks, int rank, MPI_Comm base, MPI_Comm *handle)
 {
     int world;
-
     switch (kind) {
     case CT_COMM_DIRECT:
         MPI_Comm_size(MPI_COMM_WORLD, &world);
@@ -81,7 +78,6 @@ static int ct__make_handle(enum ct_comm_kind kind, int ranks, int rank, MPI_Comm
 int ct_comm_make(enum ct_comm_kind kind, int ranks, MPI_Comm base, struct ct_case_comm *comm)
 {
     int rank, low = (ranks + 1) / 2;
-
     MPI_Comm_rank(kind == CT_COMM_DIRECT ? MPI_COMM_WORLD : base, &rank);
     *comm = (struct ct_case_comm){.handle = MPI_COMM_NULL, .name = ct_comm_kind_name(kind), .plan_ranks = ranks};
     int rc = ct__make_handle(kind, ranks, rank, base, &comm->handle);

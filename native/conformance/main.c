@@ -28,7 +28,6 @@ static void ct__make_comm(struct ct_case_run *run, enum ct_comm_kind kind, const
 {
     char text[CT_CASE_TEXT];
     struct ct__making making = {kind, run->ranks, base->handle, comm};
-
     snprintf(text, sizeof text, "make_communicator comm=%s ranks=%d", ct_comm_kind_name(kind), run->ranks);
     ct_run_step(run, text, true, ct__make, &making);
     if (comm->handle == MPI_COMM_NULL)
@@ -40,7 +39,6 @@ static void ct__replay(struct ct_case_run *run)
     const bool is_short = run->options->is_short;
     const int last = is_short ? CT_COMM_INTER : CT_COMM_INTER_ONE;
     struct ct_case_comm direct = {.handle = MPI_COMM_NULL};
-
     ct__make_comm(run, CT_COMM_DIRECT, &direct, &direct);
     ct_plan_run(run, &direct, is_short ? CT_DEPTH_SHORT : CT_DEPTH_FULL);
     for (int kind = CT_COMM_DUP; kind <= last; kind++) {
@@ -58,7 +56,6 @@ static int ct__run_all(struct ct_options *options)
 {
     struct ct_case_run run = {.options = options};
     int world;
-
     MPI_Comm_rank(MPI_COMM_WORLD, &run.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -93,7 +90,6 @@ int main(int argc, char **argv)
 {
     static struct ct_options options;
     int provided;
-
     if (!ct_options_parse(argc, argv, &options))
         return 2;
     if (MPI_Init_thread(&argc, &argv, options.thread_level, &provided) != MPI_SUCCESS)

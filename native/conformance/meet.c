@@ -14,7 +14,6 @@ static void ct__wait(MPI_Request *request, bool patient)
 {
     const struct timespec nap = {0, 1000000};
     int done = 0;
-
     for (int spins = 0;; spins++) {
         MPI_Test(request, &done, MPI_STATUS_IGNORE);
         if (done)
@@ -29,7 +28,6 @@ static void ct__wait(MPI_Request *request, bool patient)
 static void ct__receive(void *data, int bytes, int from, int tag, bool patient)
 {
     MPI_Request request;
-
     MPI_Irecv(data, bytes, MPI_BYTE, from, tag, MPI_COMM_WORLD, &request);
     ct__wait(&request, patient);
 }
@@ -37,7 +35,6 @@ static void ct__receive(void *data, int bytes, int from, int tag, bool patient)
 static void ct__send(const void *data, int bytes, int to, int tag)
 {
     MPI_Request request;
-
     MPI_Isend(data, bytes, MPI_BYTE, to, tag, MPI_COMM_WORLD, &request);
     ct__wait(&request, false);
 }
@@ -45,7 +42,6 @@ static void ct__send(const void *data, int bytes, int to, int tag)
 void ct_meet_release(int rank, int ranks, bool patient, long *word)
 {
     int bit = 1;
-
     while (bit < ranks && !(rank & bit))
         bit <<= 1;
     if (rank != 0)

@@ -10,7 +10,6 @@ static int ct__block(const struct ct_case *c, bool sent, int p)
 {
     const struct ct_case_comm *comm = c->comm;
     const int blocks = comm->peers > comm->size ? comm->peers : comm->size;
-
     if (c->collective->is_personal)
         return ct_shape_count(c->shape, c->count, (comm->rank + p) % blocks, blocks);
     return sent ? ct_shape_count(c->shape, c->count, comm->rank, comm->size)
@@ -39,7 +38,6 @@ void ct_moves_open(const struct ct_case *c, unsigned salt, struct ct_flight *fli
     const bool of_leaf = !rooted || (role.is_leaf && !here);
     const bool sends = personal ? of_root : of_leaf, receives = personal ? of_leaf : of_root;
     const unsigned me = ct_comm_identity(comm->side, comm->rank), root = ct_comm_identity(role.root_side, role.root_rank);
-
     ct__side(c, true, !sends ? 0 : personal ? comm->peers : 1, ct_case_view(c, CT_SIDE_SEND), salt, &flight->send,
              &flight->out);
     ct__side(c, false, !receives ? 0 : rooted && personal ? 1 : comm->peers, ct_case_view(c, CT_SIDE_RECEIVE), salt,
@@ -63,7 +61,6 @@ void ct_bcast_open(const struct ct_case *c, unsigned salt, struct ct_flight *fli
     const struct ct_view view = ct_case_view(c, role.is_root ? CT_SIDE_SEND : CT_SIDE_RECEIVE);
     const int count = c->count * view.per;
     const unsigned root = ct_comm_identity(role.root_side, role.root_rank);
-
     ct_buffer_open(&flight->send, view.type, (size_t)count, salt);
     flight->sent = (struct ct_junk){flight->send.data, count, view.type->handle};
     if (role.is_root)
@@ -90,7 +87,6 @@ void ct_reductions_open(const struct ct_case *c, unsigned salt, struct ct_flight
     const unsigned me = ct_comm_identity(comm->side, comm->rank), first = ct_comm_identity(comm->peer_side, 0);
     const int of = c->collective->scans == CT_SCAN_NOT ? comm->peers : comm->rank + (c->collective->scans == CT_SCAN_OWN);
     size_t total = 0, begin = 0, count = (size_t)ct__part(c, comm->rank);
-
     flight->in = (struct ct_layout){.counts = malloc((size_t)comm->size * sizeof(int)), .type = type->handle};
     for (int i = 0; i < (parts ? comm->size : 1); i++) {
         flight->in.counts[i] = ct__part(c, i);

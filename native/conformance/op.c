@@ -54,7 +54,6 @@ struct ct_value ct_op_value(enum ct_op op, const struct ct_type *type, unsigned 
 {
     uint64_t bits = ct_pattern_mix(contributor, (unsigned)op, index, salt);
     struct ct_value value = {{0, 0}};
-
     if (op == CT_OP_SUM || op == CT_OP_MAX) {
         value.part[0] = (long)(bits % 2001) - 1000;
         return value;
@@ -78,7 +77,6 @@ union ct__number {
 struct ct_value ct_value_load(const struct ct_type *type, const unsigned char *element)
 {
     struct ct_value value = {{0, 0}};
-
     for (int i = 0; i < type->pieces && i < 2; i++) {
         const struct ct_piece *piece = &type->piece[i];
         union ct__number number;
@@ -108,7 +106,6 @@ static void ct__apply(enum ct_op op, const void *in, void *inout, int length, MP
     const unsigned char *left = in;
     unsigned char *right = inout;
     MPI_Aint lower, extent;
-
     MPI_Type_get_extent(datatype, &lower, &extent);
     const struct ct_type *type = ct_type_find_reducible((size_t)extent);
     /* An unknown layout leaves the data as it is, and the comparison of the results reports that. */

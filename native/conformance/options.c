@@ -8,7 +8,6 @@
 static bool ct__number(const char *text, char end, long long least, long long most, long long *value, const char **rest)
 {
     char *stop;
-
     errno = 0;
     *value = strtoll(text, &stop, 10);
     *rest = stop;
@@ -34,7 +33,6 @@ static bool ct__parse_sizes(const char *text, bool total, struct ct_options *opt
 {
     const char *equals = strchr(text, '=');
     int collective = equals == NULL ? -1 : ct_collective_find(text, (size_t)(equals - text));
-
     if (collective < 0)
         return false;
     for (text = equals + 1;; text++) {
@@ -66,7 +64,6 @@ static bool ct__parse_level(const char *text, struct ct_options *options)
 {
     static const char *const names[] = {"single", "funneled", "serialized", "multiple"};
     static const int levels[] = {MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED, MPI_THREAD_MULTIPLE};
-
     for (int i = 0; i < 4; i++) {
         if (strcmp(text, names[i]) == 0) {
             options->thread_level = levels[i];
@@ -80,7 +77,6 @@ static bool ct__parse_value(const char *name, const char *value, struct ct_optio
 {
     const char *rest;
     long long number = 0;
-
     if (strcmp(name, "--ranks") == 0)
         return ct__parse_ranks(value, options);
     if (strcmp(name, "--sizes") == 0 || strcmp(name, "--totals") == 0)

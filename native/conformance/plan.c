@@ -65,7 +65,6 @@ static void ct__work(void *context, struct ct_verdict *verdict)
 static void ct__run_case(struct ct__plan *plan, struct ct_case *c)
 {
     char text[CT_CASE_TEXT];
-
     c->number = plan->run->number + 1;
     ct_case_format(c, plan->run->ranks, text);
     ct_run_step(plan->run, text, false, ct__work, c);
@@ -75,7 +74,6 @@ void ct_run_step(struct ct_case_run *run, const char *text, bool always,
                  void (*work)(void *context, struct ct_verdict *verdict), void *context)
 {
     struct ct_verdict verdict = {0, 0, ""};
-
     run->number++;
     if (!always && run->options->only_case != 0 && run->options->only_case != run->number)
         return;
@@ -93,7 +91,6 @@ static long long ct__footprint(const struct ct__plan *plan, long long count, enu
 {
     const struct ct_case_comm *comm = plan->comm;
     long long blocks = plan->collective->count_is_block ? comm->plan_ranks : 1;
-
     if (plan->collective->count_is_block && plan->collective->reduces && comm->inter)
         blocks *= plan->run->ranks;
     return count * blocks * (long long)ct_type_get(type)->extent;
@@ -103,7 +100,6 @@ static void ct__add_count(struct ct__plan *plan, struct ct__count *counts, int *
 {
     const enum ct_type_name smallest = plan->collective->reduces ? CT_TYPE_INT : CT_TYPE_BYTE;
     const long long bytes = ct__footprint(plan, value, smallest);
-
     for (int i = 0; i < *n; i++)
         if (counts[i].value == value)
             return;
@@ -122,7 +118,6 @@ static void ct__add_size(struct ct__plan *plan, struct ct__count *counts, int *n
     const struct ct_collective *k = plan->collective;
     const bool shared = k->count_is_block && (total || !k->size_is_block);
     const long long unit = (k->reduces ? 4 : 1) * (shared ? plan->comm->plan_ranks : 1);
-
     ct__add_count(plan, counts, n, bytes / unit, true);
     ct__add_count(plan, counts, n, (bytes + unit - 1) / unit, true);
 }
@@ -133,7 +128,6 @@ static int ct__list_counts(struct ct__plan *plan, struct ct__count *counts)
     const struct ct_options *options = plan->run->options;
     const int ranks = plan->comm->plan_ranks, collective = (int)(plan->collective - ct_collectives);
     int n = 0;
-
     if (!plan->collective->has_data) {
         counts[n++] = (struct ct__count){0, false};
         return n;
@@ -158,7 +152,6 @@ static int ct__list_counts(struct ct__plan *plan, struct ct__count *counts)
 static int ct__list_reductions(struct ct__plan *plan, bool all, bool at_bound, struct ct__item *items)
 {
     int n = 0;
-
     for (int class = 0; class < 3; class++) {
         const struct ct__item *of_class = ct__reductions + ct__classes[class].first;
         /* With a gap at the end of an element, MPICH's reduce_scatter for ordered operations overruns its own
@@ -177,7 +170,6 @@ static int ct__list_items(struct ct__plan *plan, bool at_bound, struct ct__item 
 {
     const bool all = plan->depth == CT_DEPTH_FULL && !at_bound && !plan->collective->has_shapes;
     int n = 0;
-
     if (!plan->collective->has_data) {
         items[n++] = (struct ct__item){CT_OP_SUM, CT_TYPE_BYTE};
         return n;
@@ -218,7 +210,6 @@ static void ct__cross(struct ct__plan *plan, struct ct__count count, struct ct__
         ct__axis(plan, shaped, !count.at_bound && (full || (plan->depth == CT_DEPTH_SHORT && !k->reduces)),
                  CT_SHAPE_COUNT);
     struct ct_case c = {.collective = k, .comm = plan->comm, .type = item.type, .op = item.op, .count = count.value};
-
     for (int shape = shapes.first; shape <= shapes.last; shape++) {
         const bool both = full || (plan->depth == CT_DEPTH_SHORT && !k->reduces && !k->has_shapes);
         const struct ct__range places = ct__axis(plan, k->has_in_place && !inter, both, 2);
@@ -244,7 +235,6 @@ void ct_plan_run(struct ct_case_run *run, const struct ct_case_comm *comm, enum 
     static struct ct__count counts[CT__MOST_COUNTS];
     struct ct__item items[CT__MOST_ITEMS];
     struct ct__plan plan = {.run = run, .comm = comm, .depth = depth, .turn = (unsigned)run->number};
-
     for (int i = 0; i < CT_COLLECTIVES; i++) {
         if (!run->options->selected[i] || (comm->inter && ct_collectives[i].scans != CT_SCAN_NOT))
             continue;

@@ -25,7 +25,6 @@ static struct {
 void ct_verdict_fail(struct ct_verdict *verdict, const char *format, ...)
 {
     va_list arguments;
-
     if (verdict->failed)
         return;
     verdict->failed = 1;
@@ -38,7 +37,6 @@ void ct_verdict_check(struct ct_verdict *verdict, int rc, const char *function)
 {
     char text[MPI_MAX_ERROR_STRING + 1] = "";
     int length = 0;
-
     if (rc == MPI_SUCCESS)
         return;
     MPI_Error_string(rc, text, &length);
@@ -61,7 +59,6 @@ static void ct__on_alarm(int number)
 void ct_report_open(bool speaks, const char *progress_path, unsigned case_limit_s)
 {
     struct sigaction action = {.sa_handler = ct__on_alarm};
-
     ct__report.speaks = speaks;
     ct__report.case_limit_s = speaks || case_limit_s == 0 ? case_limit_s : case_limit_s + CT__GRACE_S;
     sigemptyset(&action.sa_mask);
@@ -76,7 +73,6 @@ void ct_report_open(bool speaks, const char *progress_path, unsigned case_limit_
 void ct_report_start(long number, const char *text)
 {
     char line[CT_CASE_TEXT + 64];
-
     alarm(ct__report.case_limit_s);
     if (!ct__report.speaks)
         return;

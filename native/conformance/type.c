@@ -41,7 +41,6 @@ static int ct__make_struct(const struct ct_type *type, MPI_Datatype *handle)
     int lengths[3];
     MPI_Aint offsets[3];
     MPI_Datatype members[3], plain;
-
     for (int i = 0; i < type->pieces; i++) {
         lengths[i] = 1;
         offsets[i] = (MPI_Aint)type->piece[i].offset;

@@ -29,14 +29,11 @@ typedef struct {
 } ct__cell;
 
 /* Of a communicator. */
-typedef struct ct__state {
-    struct ct__state *next, **link; /* all that there are */
-    const ct_comm *comm;
+typedef struct {
     int count, room;
     ct__cell *cells; /* [room] */
 } ct__state;
 
-static ct__state *ct__states;
 static struct {
     bool on;
     uint32_t percent; /* 0: proven choices are not measured */
@@ -81,12 +78,8 @@ static ct__state *ct__state_of(ct_comm *comm)
     ct__state *state = comm->data[CT_MODULE_MEASURE];
     if (state != NULL)
         return state;
-    state = ct__room(NULL, sizeof *state);
-    *state = (ct__state){.next = ct__states, .link = &ct__states, .comm = comm};
-    if (ct__states != NULL)
-        ct__states->link = &state->next;
-    ct__states = state;
-    comm->data[CT_MODULE_MEASURE] = state;
+    comm->data[CT_MODULE_MEASURE] = state = ct__room(NULL, sizeof *state);
+    *state = (ct__state){.cells = NULL};
     return state;
 }
 
@@ -115,8 +108,9 @@ static void ct__recall(const ct_comm *comm, ct__cell *cell)
 }
 
 /* NULL: there are as many already as are measured. */
-static ct__cell *ct__cell_of(ct__state *state, int function, int choice, MPI_Count size, bool candidate)
+static ct__cell *ct__cell_of(ct_comm *comm, int function, int choice, MPI_Count size, bool candidate)
 {
+    ct__state *state = ct__state_of(comm);
     int bin = ct__bin(size);
     for (int i = 0; i < state->count; i++) {
         ct__cell *cell = &state->cells[i];
@@ -133,7 +127,7 @@ static ct__cell *ct__cell_of(ct__state *state, int function, int choice, MPI_Cou
     *cell = (ct__cell){.function = function, .choice = choice, .bin = bin, .least = UINT64_MAX, .record = -1};
     ct_switch_begin(&cell->at, candidate);
     if (candidate)
-        ct__recall(state->comm, cell);
+        ct__recall(comm, cell);
     return cell;
 }
 
@@ -143,7 +137,7 @@ bool ct_measure_by_default(ct_call *call, int choice, MPI_Count size, bool candi
 {
     if (!ct__experiment.on || (candidate ? ct__experiment.risk <= 0.0 : ct__experiment.percent == 0))
         return candidate;
-    ct__cell *cell = ct__cell_of(ct__state_of(call->known), (int)call->function, choice, size, candidate);
+    ct__cell *cell = ct__cell_of(call->known, (int)call->function, choice, size, candidate);
     if (cell == NULL)
         return candidate;
     call->cell = cell;
@@ -307,28 +301,21 @@ static void ct__after(ct_call *call, int code)
         ct__agree(call, cell);
 }
 
-static void ct__close(ct__state *state)
+static void ct__comm_freed(ct_comm *comm)
 {
-    for (int i = 0; i < state->count && state->comm->rank == 0; i++)
-        ct__note(state->comm, &state->cells[i]);
-    *state->link = state->next;
-    if (state->next != NULL)
-        state->next->link = state->link;
+    ct__state *state = comm->data[CT_MODULE_MEASURE];
+    comm->data[CT_MODULE_MEASURE] = NULL;
+    if (state == NULL)
+        return;
+    for (int i = 0; i < state->count && comm->rank == 0; i++)
+        ct__note(comm, &state->cells[i]);
     free(state->cells);
     free(state);
 }
 
-static void ct__comm_freed(ct_comm *comm)
-{
-    if (comm->data[CT_MODULE_MEASURE] != NULL)
-        ct__close(comm->data[CT_MODULE_MEASURE]);
-    comm->data[CT_MODULE_MEASURE] = NULL;
-}
-
+/* All communicators have gone before. */
 static void ct__stop(void)
 {
-    while (ct__states != NULL)
-        ct__close(ct__states);
     ct_measure_close();
     ct__experiment.on = false;
 }

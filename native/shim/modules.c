@@ -10,6 +10,11 @@ static const ct_module *const CT__ALL[] = {CT_EACH_MODULE(CT__MODULE)};
 static const char *const CT__VARIABLES[] = {CT_EACH_MODULE(CT_MODULE_VARIABLE)};
 static const ct_module *ct__active[CT_MODULES];
 static int ct__count;
+/* Calls a hook of each module that is at work and has it. */
+#define CT__EACH(HOOK, ...)                                                                                            \
+    for (int i = 0; i < ct__count; i++)                                                                                \
+        if (ct__active[i]->HOOK != NULL)                                                                               \
+            ct__active[i]->HOOK(__VA_ARGS__)
 
 void ct_modules_start(void)
 {
@@ -57,34 +62,28 @@ bool ct_modules_have_last_words(void)
 /* Changes nothing: the program may go on. */
 void ct_modules_die(const char *why)
 {
-    for (int i = 0; i < ct__count; i++)
-        if (ct__active[i]->die != NULL)
-            ct__active[i]->die(why);
+    CT__EACH(die, why);
 }
 
 void ct_modules_comm_freed(ct_comm *comm)
 {
     ct_depth++;
-    for (int i = 0; i < ct__count; i++)
-        if (ct__active[i]->comm_freed != NULL)
-            ct__active[i]->comm_freed(comm);
+    CT__EACH(comm_freed, comm);
     ct_depth--;
 }
 
 void ct_modules_request(MPI_Request request, bool freed)
 {
-    for (int i = 0; i < ct__count; i++) {
-        void (*told)(MPI_Request) = freed ? ct__active[i]->request_freed : ct__active[i]->request_started;
-        if (told != NULL)
-            told(request);
+    if (freed) {
+        CT__EACH(request_freed, request);
+    } else {
+        CT__EACH(request_started, request);
     }
 }
 
 bool ct_modules_before(ct_call *call, int *code)
 {
-    for (int i = 0; i < ct__count; i++)
-        if (ct__active[i]->before != NULL)
-            ct__active[i]->before(call);
+    CT__EACH(before, call);
     for (int i = 0; i < ct__count; i++)
         if (ct__active[i]->carry_out != NULL && ct__active[i]->carry_out(call, code))
             return true;

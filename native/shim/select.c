@@ -16,7 +16,7 @@ static void ct__say(const char *what)
 
 /* The text that rank 0 reads, on all ranks; NULL where it cannot. All ranks get the same: a rank with other rules would
  * run another algorithm. */
-static char *ct__read_rules(const char *path)
+char *ct_select_read(const char *path)
 {
     size_t length = 0;
     char *text = ct_job.rank == 0 ? ct_rules_load(path, &length) : NULL;
@@ -39,7 +39,7 @@ static char *ct__read_rules(const char *path)
 /* Reads the rules at `path` into a table; false, with the reason in `why`. */
 static bool ct__read(const char *path, ct_select_rules *table, char why[CT_RULES_WHY])
 {
-    char *text = ct__read_rules(path);
+    char *text = ct_select_read(path);
     if (text == NULL)
         snprintf(why, CT_RULES_WHY, "%.*s cannot be read", CT_RULES_WHY - 20, path == NULL ? "the rules" : path);
     bool fine = text != NULL && ct_select_parse(text, table, why, CT_RULES_WHY);
@@ -112,7 +112,6 @@ static const ct_select_choice *ct__choose(const ct_call *call, bool candidates, 
     return choice == NULL && candidates ? ct__find(call, open, size) : choice;
 }
 
-char *ct_select_read(const char *path) { return ct__read_rules(path); }
 const ct_select_choice *ct_select_choose(const ct_call *call)
 {
     MPI_Count size;

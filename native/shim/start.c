@@ -78,50 +78,36 @@ static void ct__begin(bool initialised)
         ct_signals_take(ct_modules_have_last_words() ? ct__last_words : NULL);
 }
 
-static int ct__call_init(int *argc, char ***argv, int (*next)(int *, char ***))
+static void ct__before_init(void)
 {
     if (ct__inside++ == 0)
         ct__announce();
-    int code = next(argc, argv);
+}
+
+static int ct__after_init(int code)
+{
     if (--ct__inside == 0)
         ct__begin(code == MPI_SUCCESS);
     return code;
 }
 
-static int ct__call_init_thread(int *argc, char ***argv, int required, int *provided,
-                                int (*next)(int *, char ***, int, int *))
-{
-    if (ct__inside++ == 0)
-        ct__announce();
-    int code = next(argc, argv, required, provided);
-    if (--ct__inside == 0)
-        ct__begin(code == MPI_SUCCESS);
-    return code;
-}
-
-static int ct__call_finalize(int (*next)(void))
+static void ct__before_finalize(void)
 {
     if (ct_ready) {
         ct_modules_stop();
         ct_signals_give_back();
     }
-    return next();
 }
 
-static int ct__MPI_Init(int *argc, char ***argv) { return ct__call_init(argc, argv, ct__init); }
-static int ct__PMPI_Init(int *argc, char ***argv) { return ct__call_init(argc, argv, ct_real.Init); }
-static int ct__MPI_Finalize(void) { return ct__call_finalize(ct__finalize); }
-static int ct__PMPI_Finalize(void) { return ct__call_finalize(ct_real.Finalize); }
-
-static int ct__MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
-{
-    return ct__call_init_thread(argc, argv, required, provided, ct__init_thread);
-}
-
-static int ct__PMPI_Init_thread(int *argc, char ***argv, int required, int *provided)
-{
-    return ct__call_init_thread(argc, argv, required, provided, ct_real.Init_thread);
-}
+/* MPI_X and PMPI_X, which go on to what the program has as such. */
+#define CT__INIT(NAME, PARAMETERS, NEXT) \
+    static int NAME PARAMETERS { return ct__before_init(), ct__after_init(NEXT); }
+CT__INIT(ct__MPI_Init, (int *argc, char ***argv), ct__init(argc, argv))
+CT__INIT(ct__PMPI_Init, (int *argc, char ***argv), ct_real.Init(argc, argv))
+CT__INIT(ct__MPI_Init_thread, (int *argc, char ***argv, int wanted, int *got), ct__init_thread(argc, argv, wanted, got))
+CT__INIT(ct__PMPI_Init_thread, (int *argc, char ***argv, int wanted, int *got), ct_real.Init_thread(argc, argv, wanted, got))
+static int ct__MPI_Finalize(void) { return ct__before_finalize(), ct__finalize(); }
+static int ct__PMPI_Finalize(void) { return ct__before_finalize(), ct_real.Finalize(); }
 
 /* MPICH's MPI_Abort may come back before the launcher ends the job: the others are not to be joined in MPI_Finalize. */
 static int ct__Abort(MPI_Comm comm, int code)
