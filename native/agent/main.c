@@ -4,27 +4,13 @@
  *   agent --resolve NAME=VALUE ...     prints the integer that the library reads from each; no MPI job needed */
 #include "agent.h"
 #include "mock_ups.h"
+#include "thread_level.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static int ct__thread_level(const char *name)
-{
-    static const struct {
-        const char *name;
-        int level;
-    } LEVELS[] = {{"single", MPI_THREAD_SINGLE},
-                  {"funneled", MPI_THREAD_FUNNELED},
-                  {"serialized", MPI_THREAD_SERIALIZED},
-                  {"multiple", MPI_THREAD_MULTIPLE}};
-    for (size_t i = 0; i < sizeof LEVELS / sizeof *LEVELS; i++)
-        if (strcmp(name, LEVELS[i].name) == 0)
-            return LEVELS[i].level;
-    return -1;
-}
 
 static int ct__announce(const ct_world *world, int provided)
 {
@@ -125,7 +111,7 @@ int main(int argc, char **argv)
     bool named = argc >= 3 && strcmp(argv[1], "--thread-level") == 0;
     int used = named ? 3 : 1;
     if (named)
-        level = ct__thread_level(argv[2]);
+        level = ct_thread_level(argv[2]);
     if (ct_blocks_files != NULL)
         ct_blocks_files(argc - used, argv + used);
     if (level < 0 || (argc > used && ct_blocks_files == NULL)) {

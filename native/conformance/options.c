@@ -1,4 +1,5 @@
 #include "plan.h"
+#include "thread_level.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -60,19 +61,6 @@ static bool ct__parse_only(const char *text, struct ct_options *options)
     }
 }
 
-static bool ct__parse_level(const char *text, struct ct_options *options)
-{
-    static const char *const names[] = {"single", "funneled", "serialized", "multiple"};
-    static const int levels[] = {MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED, MPI_THREAD_MULTIPLE};
-    for (int i = 0; i < 4; i++) {
-        if (strcmp(text, names[i]) == 0) {
-            options->thread_level = levels[i];
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool ct__parse_value(const char *name, const char *value, struct ct_options *options)
 {
     const char *rest;
@@ -84,7 +72,7 @@ static bool ct__parse_value(const char *name, const char *value, struct ct_optio
     if (strcmp(name, "--only") == 0)
         return ct__parse_only(value, options);
     if (strcmp(name, "--thread-level") == 0)
-        return ct__parse_level(value, options);
+        return (options->thread_level = ct_thread_level(value)) >= 0;
     if (strcmp(name, "--progress") == 0) {
         options->progress_path = value;
         return true;

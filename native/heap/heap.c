@@ -105,22 +105,18 @@ void *realloc(void *block, size_t bytes)
 
 #endif
 
-const char *ct_heap_kind(void)
+bool ct_heap_moves(void)
 {
     static const char *const SETTINGS[] = {"mmap_threshold", "trim_threshold", "top_pad", "mmap_max"};
+    static int moves = -1;
+    if (moves >= 0)
+        return moves;
     const char *tunables = getenv("GLIBC_TUNABLES");
     bool set = getenv("MALLOC_MMAP_THRESHOLD_") || getenv("MALLOC_TRIM_THRESHOLD_") || getenv("MALLOC_TOP_PAD_") ||
                getenv("MALLOC_MMAP_MAX_");
     for (size_t i = 0; i < sizeof SETTINGS / sizeof *SETTINGS; i++)
         set = set || (tunables != NULL && strstr(tunables, SETTINGS[i]) != NULL);
-    return !CT__WATCHES ? "unknown" : set ? "set" : "glibc";
-}
-
-bool ct_heap_moves(void)
-{
-    static int moves = -1;
-    if (moves < 0)
-        moves = strcmp(ct_heap_kind(), "glibc") == 0;
+    moves = CT__WATCHES && !set;
     return moves;
 }
 

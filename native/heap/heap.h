@@ -7,9 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* "glibc": its thresholds can be moved. "set": the environment sets them, and they stay. "unknown": another C library. */
-const char *ct_heap_kind(void);
-/* Whether this process can be brought into either state. */
+/* Whether this process can be brought into either state: glibc's thresholds can be moved, unless the environment sets them. */
 bool ct_heap_moves(void);
 /* From now on, `ct_heap_largest` is the largest block that this process asked for, in bytes. */
 void ct_heap_watch(void);

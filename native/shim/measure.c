@@ -188,11 +188,8 @@ static ct_measure_record *ct__note(const ct_comm *comm, ct__cell *cell)
 {
     bool is_new = cell->record < 0;
     if (is_new) {
-        ct_measure_record like;
-        memset(&like, 0, sizeof like);
-        like.function = cell->function, like.choice = cell->choice, like.bin = cell->bin;
-        like.size = comm->size, like.nodes = comm->nodes, like.ppn = comm->ppn;
-        like.least = UINT64_MAX;
+        ct_measure_record like = {.function = cell->function, .choice = cell->choice, .bin = cell->bin, .size = comm->size,
+                                  .nodes = comm->nodes, .ppn = comm->ppn, .least = UINT64_MAX};
         cell->record = ct_measure_record_of(&like);
     }
     if (cell->record < 0)

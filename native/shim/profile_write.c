@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { CT__DIGITS = 24 };
+
 typedef struct {
     int file;
     bool failed;
@@ -38,17 +40,15 @@ static void ct__put(ct__out *out, const char *text)
     }
 }
 
-static void ct__put_number(ct__out *out, const char *name, uint64_t value)
+/* Where in `digits` it begins; it ends with them. */
+static char *ct__decimal(uint64_t value, char digits[CT__DIGITS])
 {
-    char digits[24], *at = digits + sizeof digits;
+    char *at = digits + CT__DIGITS;
     *--at = '\0';
     do
         *--at = (char)('0' + value % 10);
     while ((value /= 10) > 0);
-    ct__put(out, " ");
-    ct__put(out, name);
-    ct__put(out, "=");
-    ct__put(out, at);
+    return at;
 }
 
 static void ct__put_word(ct__out *out, const char *name, const char *value)
@@ -57,6 +57,12 @@ static void ct__put_word(ct__out *out, const char *name, const char *value)
     ct__put(out, name);
     ct__put(out, "=");
     ct__put(out, value);
+}
+
+static void ct__put_number(ct__out *out, const char *name, uint64_t value)
+{
+    char digits[CT__DIGITS];
+    ct__put_word(out, name, ct__decimal(value, digits));
 }
 
 static void ct__put_class(ct__out *out, const ct_profile_class *class)
@@ -104,16 +110,10 @@ static void ct__put_row(ct__out *out, const ct_profile_row *row)
 /* <path>.all or <path>.<rank> */
 static void ct__name(char *name, int rank, const char *more)
 {
-    char digits[16], *at = digits + sizeof digits;
-    *--at = '\0';
-    for (unsigned left = rank < 0 ? 0 : (unsigned)rank; rank >= 0; left /= 10) {
-        *--at = (char)('0' + left % 10);
-        if (left < 10)
-            break;
-    }
+    char digits[CT__DIGITS];
     strcpy(name, ct_profile.path);
     strcat(name, rank < 0 ? ".all" : ".");
-    strcat(name, at);
+    strcat(name, rank < 0 ? "" : ct__decimal((uint64_t)rank, digits));
     strcat(name, more);
 }
 
