@@ -50,11 +50,6 @@ class Load(NamedTuple):
         return self.others is not None or bool(self.causes)
 
 
-def worse_of(one: Load, other: Load) -> Load:
-    """The one by which a measurement is disturbed more; what is known goes before what is not."""
-    return max((one, other), key=lambda load: (load.worst, load.is_known))
-
-
 # Above these a measurement is disturbed; docs/design/calm.md has what machines show.
 LIMITS = {"waited": 0.05, "others": 0.1, "stolen": 0.05, "throttled": 0.01}
 _CAUSES = {
