@@ -15,13 +15,28 @@ typedef enum {
     CT__ALLTOALLV /* its name says what is exchanged */
 } ct__kind;
 
-static const char *const CT__NAMES[CT__KINDS] = {
-    "allgather", "allgatherv", "allreduce", "alltoall", "barrier", "bcast", "exscan",
-    "gather", "reduce", "reduce_scatter", "reduce_scatter_block", "scan", "scatter"};
-
-/* The kinds that are timed in their non-blocking form too: "ibcast" and so on. */
-static const bool CT__NONBLOCKING[CT__KINDS] = {
-    [CT__ALLGATHER] = true, [CT__ALLREDUCE] = true, [CT__ALLTOALL] = true, [CT__BCAST] = true};
+/* What a kind does with its data. */
+static const struct {
+    const char *name;
+    bool nonblocking;         /* is timed in its non-blocking form too: "ibcast" and so on */
+    bool reduces;             /* adds up the vectors of all ranks */
+    bool to_root;             /* no other rank gets anything */
+    bool sends_all, gets_all; /* a block for each rank, and from each */
+} CT__KIND[CT__ALLTOALLV + 1] = {
+    [CT__ALLGATHER] = {"allgather", .gets_all = true, .nonblocking = true},
+    [CT__ALLGATHERV] = {"allgatherv", .gets_all = true},
+    [CT__ALLREDUCE] = {"allreduce", .reduces = true, .nonblocking = true},
+    [CT__ALLTOALL] = {"alltoall", .sends_all = true, .gets_all = true, .nonblocking = true},
+    [CT__BARRIER] = {"barrier"},
+    [CT__BCAST] = {"bcast", .nonblocking = true},
+    [CT__EXSCAN] = {"exscan", .reduces = true},
+    [CT__GATHER] = {"gather", .to_root = true, .gets_all = true},
+    [CT__REDUCE] = {"reduce", .reduces = true, .to_root = true},
+    [CT__REDUCE_SCATTER] = {"reduce_scatter", .reduces = true},
+    [CT__REDUCE_SCATTER_BLOCK] = {"reduce_scatter_block", .reduces = true},
+    [CT__SCAN] = {"scan", .reduces = true},
+    [CT__SCATTER] = {"scatter", .sends_all = true},
+};
 
 struct ct_timed_call {
     ct__kind kind;
@@ -37,11 +52,7 @@ struct ct_timed_call {
 
 static size_t const CT__MOST_BYTES = INT_MAX; /* of one buffer: counts and displacements are ints */
 
-static bool ct__reduces(ct__kind kind)
-{
-    return kind == CT__ALLREDUCE || kind == CT__REDUCE || kind == CT__REDUCE_SCATTER ||
-           kind == CT__REDUCE_SCATTER_BLOCK || kind == CT__SCAN || kind == CT__EXSCAN;
-}
+static bool ct__reduces(ct__kind kind) { return CT__KIND[kind].reduces; }
 
 /* One buffer for each direction serves all requests: pages are touched once, and alignment never changes. */
 static void *ct__buffer(int which, size_t bytes)
@@ -95,23 +106,11 @@ static size_t ct__most_memory(int ppn)
 
 static bool ct__size_buffers(ct_timed_call *call, size_t size_bytes, int ppn)
 {
-    size_t ranks = (size_t)call->size, all = size_bytes * ranks;
-    switch (call->kind) {
-    case CT__ALLGATHER: case CT__ALLGATHERV: case CT__GATHER:
-        call->send_bytes = size_bytes, call->receive_bytes = all;
-        break;
-    case CT__SCATTER:
-        call->send_bytes = all, call->receive_bytes = size_bytes;
-        break;
-    case CT__ALLTOALL:
-        call->send_bytes = call->receive_bytes = all;
-        break;
-    case CT__ALLTOALLV:
+    size_t all = size_bytes * (size_t)call->size;
+    call->send_bytes = CT__KIND[call->kind].sends_all ? all : size_bytes;
+    call->receive_bytes = CT__KIND[call->kind].gets_all ? all : size_bytes;
+    if (call->kind == CT__ALLTOALLV)
         call->send_bytes = call->blocks.bytes[0], call->receive_bytes = call->blocks.bytes[1];
-        break;
-    default:
-        call->send_bytes = call->receive_bytes = size_bytes;
-    }
     size_t largest = call->send_bytes > call->receive_bytes ? call->send_bytes : call->receive_bytes;
     /* the first condition keeps the products from overflowing */
     return size_bytes <= CT__MOST_BYTES && largest <= CT__MOST_BYTES &&
@@ -147,8 +146,8 @@ static int ct__find(const char *name, bool *nonblocking)
     if (ct_blocks_make != NULL && strncmp(name, "alltoallv[", 10) == 0)
         return CT__ALLTOALLV;
     for (int kind = 0; kind < CT__KINDS; kind++) {
-        *nonblocking = CT__NONBLOCKING[kind] && name[0] == 'i' && strcmp(name + 1, CT__NAMES[kind]) == 0;
-        if (*nonblocking || strcmp(name, CT__NAMES[kind]) == 0)
+        *nonblocking = CT__KIND[kind].nonblocking && name[0] == 'i' && strcmp(name + 1, CT__KIND[kind].name) == 0;
+        if (*nonblocking || strcmp(name, CT__KIND[kind].name) == 0)
             return kind;
     }
     return CT__KINDS;
@@ -328,42 +327,26 @@ static bool ct__sums(const ct_timed_call *call, size_t elements, size_t first, i
 bool ct_call_correct(ct_timed_call *call)
 {
     const unsigned char *got = call->receive;
-    size_t count = (size_t)call->count;
+    size_t count = (size_t)call->count, me = (size_t)call->rank;
     bool right = true;
-    switch (call->kind) {
-    case CT__BARRIER:
-        return true;
-    case CT__ALLGATHER: case CT__ALLGATHERV: case CT__GATHER:
-        for (int peer = 0; peer < call->size && right && (call->kind != CT__GATHER || call->rank == call->root); peer++)
-            right = ct__bytes_from(got + (size_t)peer * count, count, peer, 0);
-        return right;
-    case CT__ALLTOALL:
-        for (int peer = 0; peer < call->size && right; peer++)
-            right = ct__bytes_from(got + (size_t)peer * count, count, peer, (size_t)call->rank * count);
-        return right;
-    case CT__BCAST:
-        return call->rank == call->root || ct__bytes_from(got, count, call->root, 0);
-    case CT__SCATTER:
-        return ct__bytes_from(got, count, call->root, (size_t)call->rank * count);
-    case CT__ALLREDUCE:
-        return ct__sums(call, count, 0, call->size);
-    case CT__REDUCE:
-        return call->rank != call->root || ct__sums(call, count, 0, call->size);
-    case CT__REDUCE_SCATTER:
-        return ct__sums(call, (size_t)call->counts[call->rank], (size_t)call->displacements[call->rank], call->size);
-    case CT__REDUCE_SCATTER_BLOCK:
-        return ct__sums(call, count, count * (size_t)call->rank, call->size);
-    case CT__SCAN:
-        return ct__sums(call, count, 0, call->rank + 1);
-    case CT__EXSCAN: /* rank 0 gets nothing */
-        return call->rank == 0 || ct__sums(call, count, 0, call->rank);
-    case CT__ALLTOALLV:
+    if (call->kind == CT__ALLTOALLV) {
         for (int peer = 0; peer < call->size && right; peer++)
             right = ct__bytes_from(got + call->blocks.places[1][peer], (size_t)call->blocks.counts[1][peer], peer,
                                    ct__part_for(call->rank));
         return right;
-    case CT__KINDS:
-        break;
     }
-    return false;
+    if (call->kind == CT__BARRIER || (CT__KIND[call->kind].to_root && call->rank != call->root) ||
+        (call->kind == CT__BCAST && call->rank == call->root))
+        return true;
+    if (call->kind == CT__REDUCE_SCATTER)
+        return ct__sums(call, (size_t)call->counts[me], (size_t)call->displacements[me], call->size);
+    if (call->kind == CT__SCAN || call->kind == CT__EXSCAN) /* of the latter rank 0 gets nothing */
+        return ct__sums(call, call->kind == CT__SCAN || me > 0 ? count : 0, 0, call->rank + (call->kind == CT__SCAN));
+    if (ct__reduces(call->kind))
+        return ct__sums(call, count, call->kind == CT__REDUCE_SCATTER_BLOCK ? count * me : 0, call->size);
+    bool all = CT__KIND[call->kind].gets_all;
+    for (int peer = 0; peer < (all ? call->size : 1) && right; peer++)
+        right = ct__bytes_from(got + (size_t)peer * count, count, all ? peer : call->root,
+                               CT__KIND[call->kind].sends_all ? me * count : 0);
+    return right;
 }
