@@ -117,27 +117,20 @@ static void ct__rooted(const ct_call *call, ct__part part, ct_profile_extent *ex
 
 static void ct__all(const ct_call *call, ct__part part, ct_profile_extent *extent)
 {
-    extent->in_place = call->send == MPI_IN_PLACE;
-    switch (call->function) {
-    case CT_ALLGATHERV:
+    bool here = extent->in_place = call->send == MPI_IN_PLACE;
+    if (call->function == CT_ALLGATHERV) {
         ct__spread(extent, call->recv_counts, call->large, part.peers, call->recv_type, NULL, part.self);
         extent->size_bytes = ct__mean_block(extent);
-        extent->own_bytes = extent->in_place ? extent->self_bytes : ct__bytes(call->send_count, call->send_type);
-        return;
-    case CT_ALLTOALLV:
-    case CT_ALLTOALLW: {
-        bool recv = extent->in_place;
-        ct__spread(extent, recv ? call->recv_counts : call->send_counts, call->large, part.peers,
-                   recv ? call->recv_type : call->send_type, recv ? call->recv_types : call->send_types, part.self);
-        extent->gaps = (!recv && ct__has_gaps(call->send_counts, call->large, part.peers, call->send_type, call->send_types)) ||
+        extent->own_bytes = here ? extent->self_bytes : ct__bytes(call->send_count, call->send_type);
+    } else if (call->function == CT_ALLTOALLV || call->function == CT_ALLTOALLW) {
+        ct__spread(extent, here ? call->recv_counts : call->send_counts, call->large, part.peers,
+                   here ? call->recv_type : call->send_type, here ? call->recv_types : call->send_types, part.self);
+        extent->gaps = (!here && ct__has_gaps(call->send_counts, call->large, part.peers, call->send_type, call->send_types)) ||
                         ct__has_gaps(call->recv_counts, call->large, part.peers, call->recv_type, call->recv_types);
         extent->size_bytes = ct__mean_block(extent);
         extent->own_bytes = extent->block_bytes;
-        return;
-    }
-    default:
-        extent->size_bytes = extent->in_place ? ct__bytes(call->recv_count, call->recv_type)
-                                              : ct__bytes(call->send_count, call->send_type);
+    } else {
+        extent->size_bytes = here ? ct__bytes(call->recv_count, call->recv_type) : ct__bytes(call->send_count, call->send_type);
         extent->own_bytes = ct__times(extent->size_bytes, call->function == CT_ALLTOALL ? (uint64_t)part.peers : 1);
     }
 }
@@ -172,63 +165,34 @@ static int ct__out_degree(MPI_Comm comm)
 static void ct__neighbor(const ct_call *call, ct_profile_extent *extent)
 {
     int degree = ct__out_degree(call->comm);
-    switch (call->function) {
-    case CT_NEIGHBOR_ALLTOALLV:
-    case CT_NEIGHBOR_ALLTOALLW:
+    if (call->function == CT_NEIGHBOR_ALLTOALLV || call->function == CT_NEIGHBOR_ALLTOALLW) {
         ct__spread(extent, call->send_counts, call->large, degree, call->send_type, call->send_types, -1);
         extent->size_bytes = ct__mean_block(extent);
         extent->own_bytes = extent->block_bytes;
-        return;
-    case CT_NEIGHBOR_ALLTOALL:
+    } else {
         extent->size_bytes = ct__bytes(call->send_count, call->send_type);
-        extent->own_bytes = ct__times(extent->size_bytes, (uint64_t)degree);
-        return;
-    default:
-        extent->size_bytes = extent->own_bytes = ct__bytes(call->send_count, call->send_type);
+        extent->own_bytes = ct__times(extent->size_bytes, call->function == CT_NEIGHBOR_ALLTOALL ? (uint64_t)degree : 1);
     }
 }
 
 void ct_profile_measure(const ct_call *call, ct_profile_extent *extent)
 {
     *extent = (ct_profile_extent){.in_place = false};
-    if (call->known == NULL)
+    if (call->known == NULL || call->function == CT_BARRIER)
         return;
     ct__part part = ct__role(call);
-    switch (call->function) {
-    case CT_BARRIER:
-        return;
-    case CT_BCAST:
-        extent->size_bytes = part.involved ? ct__bytes(call->send_count, call->send_type) : 0;
-        extent->own_bytes = extent->size_bytes;
-        return;
-    case CT_GATHER:
-    case CT_GATHERV:
-    case CT_SCATTER:
-    case CT_SCATTERV:
+    if (call->function >= CT_NEIGHBOR_ALLGATHER) {
+        ct__neighbor(call, extent);
+    } else if (call->function >= CT_GATHER && call->function <= CT_SCATTERV) {
         if (part.involved)
             ct__rooted(call, part, extent);
-        return;
-    case CT_ALLGATHER:
-    case CT_ALLGATHERV:
-    case CT_ALLTOALL:
-    case CT_ALLTOALLV:
-    case CT_ALLTOALLW:
+    } else if (call->function >= CT_ALLGATHER && call->function <= CT_ALLTOALLW) {
         ct__all(call, part, extent);
-        return;
-    case CT_REDUCE_SCATTER:
-    case CT_REDUCE_SCATTER_BLOCK:
+    } else if (call->function == CT_REDUCE_SCATTER || call->function == CT_REDUCE_SCATTER_BLOCK) {
         ct__reduce_scatter(call, extent);
-        return;
-    case CT_REDUCE:
-    case CT_ALLREDUCE:
-    case CT_SCAN:
-    case CT_EXSCAN:
-        extent->in_place = call->send == MPI_IN_PLACE;
-        extent->size_bytes = part.involved || call->function != CT_REDUCE ? ct__bytes(call->send_count, call->send_type) : 0;
-        extent->own_bytes = extent->size_bytes;
-        return;
-    default:
-        ct__neighbor(call, extent);
+    } else { /* one vector */
+        extent->in_place = call->function != CT_BCAST && call->send == MPI_IN_PLACE;
+        extent->size_bytes = extent->own_bytes = part.involved ? ct__bytes(call->send_count, call->send_type) : 0;
     }
 }
 
