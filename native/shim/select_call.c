@@ -53,29 +53,16 @@ static MPI_Count ct__sum(const ct_call *call, const void *counts)
 static bool ct__block(const ct_call *call, MPI_Count *count, MPI_Datatype *type)
 {
     bool root = call->known->rank == call->root;
-    *count = call->recv_count, *type = call->recv_type;
+    bool sends = call->function == CT_GATHER ? !root : call->function == CT_SCATTER && root;
+    *count = sends ? call->send_count : call->recv_count, *type = sends ? call->send_type : call->recv_type;
     switch (call->function) {
-    case CT_BARRIER:
-        *count = 0;
-        return true;
-    case CT_BCAST: case CT_REDUCE: case CT_ALLREDUCE: case CT_SCAN: case CT_EXSCAN:
-        *count = call->send_count, *type = call->send_type;
-        return true;
-    case CT_ALLGATHER: case CT_ALLTOALL: case CT_REDUCE_SCATTER_BLOCK:
-        return true;
-    case CT_GATHER:
-        if (!root)
-            *count = call->send_count, *type = call->send_type;
-        return true;
-    case CT_SCATTER:
-        if (root)
-            *count = call->send_count, *type = call->send_type;
-        return true;
     case CT_ALLGATHERV: case CT_REDUCE_SCATTER:
         *count = ct__sum(call, call->recv_counts);
         return true;
-    default:
+    case CT_GATHERV: case CT_SCATTERV: case CT_ALLTOALLV: case CT_ALLTOALLW:
         return false;
+    default:
+        return call->function < CT_NEIGHBOR_ALLGATHER;
     }
 }
 
@@ -98,21 +85,13 @@ bool ct_select_measure(const ct_call *call, ct_basis basis, MPI_Count *size, MPI
         return false;
     *size = ct__times(*count, bytes);
     MPI_Count ranks = call->known->size;
-    switch (call->function) {
-    case CT_REDUCE_SCATTER_BLOCK: /* the size of both kinds is that of the whole vector */
+    bool blocks = call->function == CT_ALLGATHER || call->function == CT_ALLTOALL || call->function == CT_GATHER ||
+                  call->function == CT_SCATTER;
+    /* The size of reduce_scatter_block is that of the whole vector; the counts of allgatherv are summed up already. */
+    if (call->function == CT_REDUCE_SCATTER_BLOCK || (blocks && basis == CT_BASIS_TOTAL))
         *size = ct__times(*size, ranks);
-        break;
-    case CT_ALLGATHERV: /* whose counts are summed up already */
-        if (basis == CT_BASIS_MESSAGE)
-            *size /= ranks;
-        break;
-    case CT_ALLGATHER: case CT_ALLTOALL: case CT_GATHER: case CT_SCATTER:
-        if (basis == CT_BASIS_TOTAL)
-            *size = ct__times(*size, ranks);
-        break;
-    default:
-        break;
-    }
+    else if (call->function == CT_ALLGATHERV && basis == CT_BASIS_MESSAGE)
+        *size /= ranks;
     return true;
 }
 
