@@ -46,44 +46,13 @@ static void ct__close(struct ct_flight *flight, struct ct_verdict *verdict)
 static int ct__call(const struct ct_case *c, const struct ct_flight *f, MPI_Request *request)
 {
     const struct ct_junk s = f->sent, r = f->got;
-    const int *counts = f->in.counts, *out = c->in_place ? NULL : f->out.counts, *out_at = c->in_place ? NULL : f->out.places;
-    const int root = ct_case_role(c).root;
-    const MPI_Op op = ct_op_handle(c->op);
-    const MPI_Comm comm = c->comm->handle;
-    switch (c->collective->call) {
-    case CT_CALL_ALLGATHER:
-        return request ? MPI_Iallgather(s.buffer, s.count, s.type, r.buffer, r.count, r.type, comm, request)
-                       : MPI_Allgather(s.buffer, s.count, s.type, r.buffer, r.count, r.type, comm);
-    case CT_CALL_ALLGATHERV:
-        return MPI_Allgatherv(s.buffer, s.count, s.type, r.buffer, counts, f->in.places, r.type, comm);
-    case CT_CALL_ALLREDUCE:
-        return request ? MPI_Iallreduce(s.buffer, r.buffer, r.count, r.type, op, comm, request)
-                       : MPI_Allreduce(s.buffer, r.buffer, r.count, r.type, op, comm);
-    case CT_CALL_ALLTOALL:
-        return request ? MPI_Ialltoall(s.buffer, s.count, s.type, r.buffer, r.count, r.type, comm, request)
-                       : MPI_Alltoall(s.buffer, s.count, s.type, r.buffer, r.count, r.type, comm);
-    case CT_CALL_ALLTOALLV:
-        return MPI_Alltoallv(s.buffer, out, out_at, c->in_place ? MPI_DATATYPE_NULL : s.type, r.buffer, counts, f->in.places,
-                             r.type, comm);
-    case CT_CALL_BCAST:
-        return request ? MPI_Ibcast(s.buffer, s.count, s.type, root, comm, request)
-                       : MPI_Bcast(s.buffer, s.count, s.type, root, comm);
-    case CT_CALL_EXSCAN:
-        return MPI_Exscan(s.buffer, r.buffer, r.count, r.type, op, comm);
-    case CT_CALL_GATHER:
-        return MPI_Gather(s.buffer, s.count, s.type, r.buffer, r.count, r.type, root, comm);
-    case CT_CALL_REDUCE:
-        return MPI_Reduce(s.buffer, r.buffer, r.count, r.type, op, root, comm);
-    case CT_CALL_REDUCE_SCATTER:
-        return MPI_Reduce_scatter(s.buffer, r.buffer, counts, r.type, op, comm);
-    case CT_CALL_REDUCE_SCATTER_BLOCK:
-        return MPI_Reduce_scatter_block(s.buffer, r.buffer, r.count, r.type, op, comm);
-    case CT_CALL_SCAN:
-        return MPI_Scan(s.buffer, r.buffer, r.count, r.type, op, comm);
-    case CT_CALL_SCATTER:
-        return MPI_Scatter(s.buffer, s.count, s.type, r.buffer, r.count, r.type, root, comm);
-    }
-    return MPI_ERR_OTHER;
+    const bool buffer = c->collective->call == CT_BCAST, in_place = c->in_place && c->collective->call == CT_ALLTOALLV;
+    const ct_arguments arguments = {
+        .send = s.buffer, .send_count = s.count, .send_type = in_place ? MPI_DATATYPE_NULL : s.type,
+        .recv = buffer ? s.buffer : r.buffer, .recv_count = buffer ? s.count : r.count, .recv_type = buffer ? s.type : r.type,
+        .send_counts = in_place ? NULL : f->out.counts, .send_displs = in_place ? NULL : f->out.places,
+        .recv_counts = f->in.counts, .recv_displs = f->in.places, .op = ct_op_handle(c->op), .root = ct_case_role(c).root};
+    return ct_function_call(c->collective->call, &arguments, c->comm->handle, request);
 }
 
 void ct_blocking_run(const struct ct_case *c, struct ct_verdict *verdict)

@@ -6,6 +6,7 @@
 
 #include "buffer.h"
 #include "comm.h"
+#include "functions.h"
 #include "op.h"
 #include "report.h"
 #include "type.h"
@@ -16,17 +17,12 @@ enum ct_root { CT_ROOT_FIRST, CT_ROOT_MIDDLE, CT_ROOT_LAST, CT_ROOT_COUNT };
 struct ct_case;
 struct ct_flight;
 
-enum ct_call {
-    CT_CALL_ALLGATHER, CT_CALL_ALLGATHERV, CT_CALL_ALLREDUCE, CT_CALL_ALLTOALL, CT_CALL_ALLTOALLV, CT_CALL_BCAST,
-    CT_CALL_EXSCAN, CT_CALL_GATHER, CT_CALL_REDUCE, CT_CALL_REDUCE_SCATTER, CT_CALL_REDUCE_SCATTER_BLOCK, CT_CALL_SCAN,
-    CT_CALL_SCATTER
-};
 enum ct_scan { CT_SCAN_NOT, CT_SCAN_OWN, CT_SCAN_OTHERS }; /* whether a rank's own value is in its result */
 
 /* What a collective takes; `run` makes the call, and compares; `open` makes the buffers of one call. */
 struct ct_collective {
     const char *name;
-    enum ct_call call;
+    ct_function call;
     bool has_root, reduces, has_shapes, has_in_place, has_data, is_nonblocking;
     bool is_personal;    /* each rank gets other data */
     enum ct_scan scans;  /* then it is not defined between groups */

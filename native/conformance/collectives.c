@@ -2,15 +2,15 @@
 
 #include <string.h>
 
-#define CT__MOVES(CALL) .call = CT_CALL_##CALL, .has_data = true, .has_in_place = true, .count_is_block = true, \
+#define CT__MOVES(CALL) .call = CT_##CALL, .has_data = true, .has_in_place = true, .count_is_block = true, \
                         .size_is_block = true, .open = ct_moves_open
-#define CT__REDUCES(CALL) .call = CT_CALL_##CALL, .has_data = true, .has_in_place = true, .reduces = true, .open = ct_reductions_open
-#define CT__BCAST .call = CT_CALL_BCAST, .has_data = true, .has_root = true, .open = ct_bcast_open
+#define CT__REDUCES(CALL) .call = CT_##CALL, .has_data = true, .has_in_place = true, .reduces = true, .open = ct_reductions_open
+#define CT__BCAST .call = CT_BCAST, .has_data = true, .has_root = true, .open = ct_bcast_open
 #define CT__BLOCKING .run = ct_blocking_run
 #define CT__NONBLOCKING .run = ct_nonblocking_run, .is_nonblocking = true
 
 /* clang-format off */
-const struct ct_collective ct_collectives[CT_COLLECTIVES] = {
+const struct ct_collective ct_collectives[CT_REPLAYED] = {
     {.name = "allgather", CT__MOVES(ALLGATHER), CT__BLOCKING},
     {.name = "allgatherv", CT__MOVES(ALLGATHERV), CT__BLOCKING, .has_shapes = true},
     {.name = "allreduce", CT__REDUCES(ALLREDUCE), CT__BLOCKING},
@@ -34,7 +34,7 @@ const struct ct_collective ct_collectives[CT_COLLECTIVES] = {
 
 int ct_collective_find(const char *name, size_t length)
 {
-    for (int i = 0; i < CT_COLLECTIVES; i++)
+    for (int i = 0; i < CT_REPLAYED; i++)
         if (strlen(ct_collectives[i].name) == length && strncmp(ct_collectives[i].name, name, length) == 0)
             return i;
     return -1;

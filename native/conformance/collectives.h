@@ -3,9 +3,9 @@
 
 #include "case.h"
 
-#define CT_COLLECTIVES 18
+#define CT_REPLAYED 18
 
-extern const struct ct_collective ct_collectives[CT_COLLECTIVES];
+extern const struct ct_collective ct_collectives[CT_REPLAYED];
 
 /* Its number in ct_collectives, -1 for an unknown name. `length`: of the name, which need not end there. */
 int ct_collective_find(const char *name, size_t length);

@@ -93,7 +93,7 @@ static bool ct__parse_value(const char *name, const char *value, struct ct_optio
 bool ct_options_parse(int argc, char **argv, struct ct_options *options)
 {
     *options = (struct ct_options){.case_limit_s = 60, .thread_level = MPI_THREAD_SINGLE};
-    for (int i = 0; i < CT_COLLECTIVES; i++)
+    for (int i = 0; i < CT_REPLAYED; i++)
         options->selected[i] = !ct_collectives[i].is_nonblocking;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--short") == 0) {
@@ -101,7 +101,7 @@ bool ct_options_parse(int argc, char **argv, struct ct_options *options)
             continue;
         }
         if (strcmp(argv[i], "--nonblocking") == 0) {
-            for (int k = 0; k < CT_COLLECTIVES; k++)
+            for (int k = 0; k < CT_REPLAYED; k++)
                 options->selected[k] = true;
             continue;
         }

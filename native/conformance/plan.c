@@ -235,7 +235,7 @@ void ct_plan_run(struct ct_case_run *run, const struct ct_case_comm *comm, enum 
     static struct ct__count counts[CT__MOST_COUNTS];
     struct ct__item items[CT__MOST_ITEMS];
     struct ct__plan plan = {.run = run, .comm = comm, .depth = depth, .turn = (unsigned)run->number};
-    for (int i = 0; i < CT_COLLECTIVES; i++) {
+    for (int i = 0; i < CT_REPLAYED; i++) {
         if (!run->options->selected[i] || (comm->inter && ct_collectives[i].scans != CT_SCAN_NOT))
             continue;
         plan.collective = &ct_collectives[i];

@@ -20,7 +20,7 @@ struct ct_options {
     int rank_counts[CT_MOST_RANK_COUNTS], ranks; /* ascending; none: only the world's size */
     struct ct_size sizes[CT_MOST_SIZES];
     int size_count;
-    bool selected[CT_COLLECTIVES];
+    bool selected[CT_REPLAYED];
     bool is_short;
     long long max_bytes;
     long only_case; /* 0: all */

@@ -25,15 +25,8 @@
 #include <stdint.h>
 
 #include "entry.h"
+#include "functions.h"
 #include "nodes.h"
-
-typedef enum {
-    CT_BARRIER,
-#define CT__NUMBER(X, NAME, LOWER, UPPER, SIGNATURE) CT_##UPPER,
-    CT_COLLECTIVES(CT__NUMBER, )
-#undef CT__NUMBER
-    CT_FUNCTIONS
-} ct_function;
 
 typedef enum { CT_BLOCKING, CT_NONBLOCKING, CT_PERSISTENT, CT_FORMS } ct_form;
 #define CT__NUMBER(UPPER, LOWER) CT_MODULE_##UPPER,
