@@ -9,7 +9,8 @@ Ours takes first looks of few repetitions, the published methods 20 at every pai
 so, ``cost_ratio_OTHER_equal`` with 20 for both, and ``cost_ratio_OTHER_equal_few`` with 3 for the others (where
 --strategies names OTHER@3). random-log samples as random does; its forests learn the logarithm of the time. acclaim is
 as its paper says (``cost_ratio_acclaim_paper_equal``), acclaim-code as its public program does; for these and FACT
-``_low`` and ``_high`` are the 95% interval of the median over the tables. ``acclaim_over_fact``: the paper has 0.43.
+``_low`` and ``_high`` are the 95% interval of the median over the tables. ``acclaim_over_fact``: the paper has 0.43;
+``_few_choices``: of tables with at most four, as its own have.
 No table is left out, however many choices it has.
 A tuning depends on its table, strategy and seed alone, so what an earlier learning_steps.csv has (--reuse) is taken
 from there and not simulated again: leave out of it what changed since.
@@ -44,6 +45,7 @@ BUDGETS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 # Ours with as many repetitions at every pair as the published methods take, and these with as few as ours begins with.
 OURS_EQUAL = f"{OURS}@20"
 FEW = "@3"
+FEW_CHOICES = 4  # so many at most have the tables that are the most like the papers'
 OTHERS = (*(name for name in NAMES if name != OURS), ACCLAIM_CODE, RANDOM_LOG)
 _PARTS = {"": "median", "_low": "low", "_high": "high"}
 
@@ -91,7 +93,8 @@ def nonp2_ratio(runs: Iterable[Run], ours: str) -> float:
     return float(np.median(ratios)) if ratios else float("nan")
 
 
-def figures(runs: Sequence[Run]) -> Figures:
+def figures(runs: Sequence[Run], choices: Mapping[str, int]) -> Figures:
+    """``choices``: how many each table has."""
     reach = reach_by_grid(runs)
     there = {strategy for _, strategy in reach}
     others = [name for name in OTHERS if name in there]
@@ -112,6 +115,9 @@ def figures(runs: Sequence[Run]) -> Figures:
         found["stop_share_equal"] = round(stop_share(runs, OURS_EQUAL), 4)
     for other in (name for name in ("acclaim", ACCLAIM_CODE) if name in there and "fact" in there):
         found |= with_interval(f"{key(other)}_over_fact", cost_ratio(reach, other, "fact"))
+        own = {(grid, name): value for (grid, name), value in reach.items() if choices.get(grid, 0) <= FEW_CHOICES}
+        if own:
+            found |= with_interval(f"{key(other)}_over_fact_few_choices", cost_ratio(own, other, "fact"))
     found["tables"] = len({grid for grid, _ in reach})
     found["seeds"] = min(estimate.seeds for estimate in reach.values())
     return found
@@ -137,12 +143,12 @@ def behind(runs: Sequence[Run], ours: str, other: str) -> float:
     return float(np.mean(found)) if found else float("nan")
 
 
-def write(folder: Path, runs: Sequence[Run]) -> Figures:
+def write(folder: Path, runs: Sequence[Run], choices: Mapping[str, int]) -> Figures:
     folder.mkdir(parents=True, exist_ok=True)
     write_steps(folder / "learning_steps.csv", runs)
     write_table(folder / "learning_reach.csv", reach_by_grid(runs))
     write_stops(folder / "learning_stop.csv", runs)
-    found = figures(runs)
+    found = figures(runs, choices)
     (folder / "learning.json").write_text(json.dumps(found, indent=2) + "\n")
     return found
 
@@ -167,17 +173,17 @@ def main() -> None:
         else replace(one, pace=replace(one.pace, to_stop=False), kind=one.kind or one.name)
         for one in contestants(options.strategies.split(","))
     ]
-    grid_names = {grid.name for grid in grids}
+    choices = {grid.name: len(grid.choices) for grid in grids}
     recorded = read_steps(options.reuse) if options.reuse and options.reuse.exists() else []
-    earlier = [run for run in recorded if run.grid in grid_names and run.seed < options.seeds]
+    earlier = [run for run in recorded if run.grid in choices and run.seed < options.seeds]
     done = {(run.grid, run.strategy, run.seed) for run in earlier}
     plan = Plan(entrants, options.seeds, limit_s, options.jobs, done=done)
 
     def keep(runs: Sequence[Run]) -> None:
-        print(write(options.out, [*earlier, *runs]), file=sys.stderr, flush=True)
+        print(write(options.out, [*earlier, *runs], choices), file=sys.stderr, flush=True)
 
     comparison = evaluate(grids, plan, keep=keep)
-    print(json.dumps(write(options.out, [*earlier, *comparison.runs]), indent=2))
+    print(json.dumps(write(options.out, [*earlier, *comparison.runs], choices), indent=2))
     if comparison.cut:
         print(f"cut off after {options.minutes} minutes: not every table has all seeds", file=sys.stderr)
 
