@@ -1,5 +1,6 @@
 """The command lines of each launcher, what is one, and the files that name the nodes of a large job."""
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from colltune.mpi import host_files
 from colltune.mpi.installation import Installation, Launcher, Library
 from colltune.mpi.job import Job, Node, Scheduler
 from colltune.mpi.launch import LaunchRequest, launch
+from colltune.mpi.launch_line import job_of_line, other_binding, parse_launch_line
 from colltune.mpi.launchers import is_launcher, is_of_mpi, scheduler_launcher
 from colltune.prove.replay.on_workbench import replay
 
@@ -135,7 +137,7 @@ def test_launchers_of_an_mpi_are_known_by_name_in_any_directory(name: str) -> No
     assert scheduler_launcher(Path(name)) is None
 
 
-@pytest.mark.parametrize("name", ["srun", "/usr/bin/flux", "jsrun"])
+@pytest.mark.parametrize("name", ["srun", "/usr/bin/flux", "jsrun", "aprun"])
 def test_launchers_of_a_scheduler_are_of_no_mpi(name: str) -> None:
     assert not is_launcher(name)
     launcher = scheduler_launcher(Path(name))
@@ -146,6 +148,69 @@ def test_launchers_of_a_scheduler_are_of_no_mpi(name: str) -> None:
 def test_a_launcher_that_only_starts_ranks_does_not_say_its_mpi() -> None:
     assert not is_of_mpi(Launcher.GENERIC)
     assert all(is_of_mpi(one) for one in (Launcher.HYDRA, Launcher.PRRTE, Launcher.ORTE))
+
+
+ALONE = {"PATH": "/usr/bin:/bin"}
+IN_SLURM = {**ALONE, "SLURM_JOB_NODELIST": "n[1-4]", "SLURM_TASKS_PER_NODE": "8(x4)"}
+
+
+@pytest.mark.parametrize(
+    ("given", "environ", "wrappers", "shape"),
+    [
+        ("srun --cpu-bind=cores --mpi pmix env sh ./app -x", IN_SLURM, ("env", "sh", "./app", "-x"), (4, 8)),
+        ("srun -N2 --ntasks-per-node=4 -l nice", IN_SLURM, ("nice",), (2, 4)),
+        ("srun -n 16 python3 app.py", IN_SLURM, (), (2, 8)),
+        ("env X=1 mpiexec -n 6 -bind-to core nice python3 app.py", ALONE, ("nice",), (1, 6)),
+        ("mpirun --host a,b -np 4 --map-by ppr:2:node --bind-to core", ALONE, (), (2, 2)),
+        ("mpiexec -hosts a:2,b:2 -ppn 2 -n 4 numactl", ALONE, None, None),
+        ("aprun -n 8 -N 4 -cc depth -d 2", IN_SLURM, (), (2, 4)),
+        ("flux run -N2 -n8 -o cpu-affinity=per-task", IN_SLURM, (), (2, 4)),
+    ],
+)
+def test_a_launch_line_ends_where_its_program_begins_and_says_the_ranks(
+    given: str, environ: dict[str, str], wrappers: tuple[str, ...] | None, shape: tuple[int, int] | None
+) -> None:
+    if wrappers is None:
+        with pytest.raises(InputError, match="which is no program here"):
+            parse_launch_line(shlex.split(given), environ)
+        return
+    line = parse_launch_line(shlex.split(given), environ)
+    assert line.words[line.wrappers :] == wrappers
+    job, nodes, ppn = job_of_line(line, environ)
+    assert (nodes, ppn) == shape
+    assert len(job.nodes) >= nodes
+    command = line.command(["/opt/agent", "--it"], "mpich", {"X": "a, b"})
+    assert command.argv[-2:] == ("/opt/agent", "--it")
+    assert [word for word in command.argv if word in line.words] == list(line.words)
+    assert command.environment["X"] == "a, b"
+    assert ("--input=0" in command.argv) == (line.launcher in ("srun", "flux"))
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ("./app", "begins with no launcher"),
+        ("", "begins with no launcher"),
+        ("srun -n 2 ./not-here", "'./not-here', which is no program here"),
+        ("mpiexec -n 2 nice : -n 2 nice", "several programs"),
+        ("srun -n 9 nice", "does not say how many ranks all nodes get alike"),
+        ("mpiexec --host a,b nice", "does not say how many ranks"),
+    ],
+)
+def test_what_is_no_launch_line_is_refused_with_what_to_write(given: str, text: str) -> None:
+    with pytest.raises(InputError, match=text):
+        job_of_line(parse_launch_line(shlex.split(given), IN_SLURM), IN_SLURM)
+
+
+def test_a_line_that_binds_otherwise_is_told_and_nothing_else() -> None:
+    tuned = "srun -n 4 --cpu-bind=cores nice"
+    same = ["srun -n 8 -N2 --label --cpu-bind cores nice", "srun --cpu_bind=cores nice"]
+    assert [other_binding(tuned, shlex.split(line), IN_SLURM) for line in same] == ["", ""]
+    assert other_binding("", shlex.split("srun --cpu-bind=none nice"), IN_SLURM) == ""
+    found = other_binding(tuned, shlex.split("srun -n 4 --cpu-bind=threads nice"), IN_SLURM)
+    around = "--cpu-bind=cores nice around the program"
+    assert found == f"tuned with {around}, and this line has --cpu-bind=threads nice: times may differ"
+    assert "this line has nothing" in other_binding(tuned, ["mpiexec", "-n", "4"], IN_SLURM)
 
 
 @pytest.mark.parametrize("name", ["mpiexecutor", "mpicc", "app", "xmpirun", "sruns"])

@@ -55,6 +55,16 @@ def test_recorded_environments(name: str, scheduler: str, expected: tuple[Node, 
     assert job.ppn == min(node.slots for node in expected)
 
 
+def test_a_job_of_several_components_is_refused_with_how_to_name_one(tmp_path: Path) -> None:
+    of_component = {"SLURM_JOB_NODELIST_HET_GROUP_0": "n[1-2]", "SLURM_JOB_NODELIST_HET_GROUP_1": "big1"}
+    environment = {**recorded("slurm-batch"), "SLURM_HET_SIZE": "2", **of_component}
+    with pytest.raises(InputError, match="2 components"):
+        find_job(environment)
+    hosts = tmp_path / "hosts"
+    hosts.write_text("n1\nn2\n")
+    assert find_job(environment, host_file=hosts).names == ("n1", "n2")
+
+
 def test_flux_names_its_hosts_by_its_own_answer() -> None:
     job = find_job(recorded("flux"), flux_resources=(RECORDED / "flux.resources").read_text())
     assert job == Job(Scheduler.FLUX, nodes(*((f"tuolumne{n}", 96) for n in range(1005, 1009))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import tempfile
 import time
@@ -33,6 +34,7 @@ from colltune.mpi.host_files import write_host_file
 from colltune.mpi.installation import Installation
 from colltune.mpi.job import Job, Scheduler, find_job
 from colltune.mpi.launch import Command, LaunchRequest, launch
+from colltune.mpi.launch_line import LaunchLine, job_of_line, parse_launch_line
 from colltune.schedule.found_topology import find_topology
 from colltune.schedule.topology_files import load_topology
 from colltune.site.entry import fabric_here
@@ -55,6 +57,7 @@ class MachineOptions:
     nodes: int | None = None
     ppn: int | None = None
     thread_level: str = "single"
+    launch_line: str | None = None  # the user's own line up to the program, which says the ranks
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ class Workbench:
     """An MPI ready to be measured: a LibraryBench.
 
     ``names_choices``: its launches take choices by name, for which some libraries need a switch in the environment.
-    ``beside``: as of ``LivePlan``.
+    ``beside``: as of ``LivePlan``. ``line``: by which the user starts programs, in place of one made for the job.
     """
 
     start_text: ClassVar[str] = "starting the MPI job"
@@ -79,6 +82,7 @@ class Workbench:
     watch: Watch = field(default_factory=Watch)
     names_choices: bool = True
     beside: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    line: LaunchLine | None = None
     _settings: dict[tuple[str, Choice], Settings | None] = field(default_factory=dict)
     _legal: dict[Scenario, tuple[Choice, ...]] = field(default_factory=dict)
     _topologies: dict[tuple[str, ...], Topology] = field(default_factory=dict)
@@ -181,6 +185,8 @@ class Workbench:
 
         Whoever is given a command can start it: the file that names the nodes of a large job is there.
         """
+        if self.line is not None:
+            return self.line.command(program, str(self.installation.library), variables or {})
         request = LaunchRequest(program, nodes or self.nodes, ppn or self.ppn, environment=dict(variables or {}))
         command = launch(self.installation, self.job, request)
         if command.host_file is None:
@@ -284,15 +290,21 @@ def open_workbench(options: MachineOptions, environ: Mapping[str, str]) -> Workb
     """Finds MPI and job, and compiles the agent. Raises InputError, with what to do, where something is missing."""
     if options.thread_level not in THREAD_LEVELS:
         raise InputError(f"there is no thread level {options.thread_level!r}", f"Use {', '.join(THREAD_LEVELS)}")
-    installation = find_mpi(options.mpiexec, environ)
+    line = None if options.launch_line is None else parse_launch_line(shlex.split(options.launch_line), environ)
+    installation = find_mpi(options.mpiexec or (None if line is None else line.launcher), environ)
     backend = open_backend(installation)
-    job = find_job(environ, host_file=options.host_file, flux_resources=ask_flux(environ))
+    if line is None:
+        job = find_job(environ, host_file=options.host_file, flux_resources=ask_flux(environ))
+    else:
+        job, nodes, ppn = job_of_line(line, environ)
+        options = replace(options, nodes=nodes, ppn=ppn)
     nodes, ppn = _shape(options, job)
     bench = Workbench(
         installation=installation,
         job=job,
         nodes=nodes,
         ppn=ppn,
+        line=line,
         thread_level=options.thread_level,
         backend=backend,
         agent=build(installation.mpicc, "agent", cache_directory(environ)),
@@ -310,6 +322,7 @@ def open_workbench(options: MachineOptions, environ: Mapping[str, str]) -> Workb
                 "mpiexec": str(installation.mpiexec),
                 "mpicc": str(installation.mpicc),
                 "libmpi": str(installation.libmpi),
+                **({} if line is None else {"launch line": str(line)}),
                 **read_conditions(RunningMachine()),
                 # `colltune site add` may add what is measured here, and must know what it speaks of.
                 "fabric": fabric_here(environ),
@@ -328,6 +341,11 @@ def open_tuned_workbench(options: MachineOptions, tuned: Environment, environ: M
     Where the options leave it open, MPI, nodes, ppn and thread level are those of the tuning. Raises
     EnvironmentMismatchError where the MPI is another one: its file would not be safe here.
     """
+    if tuned.launch_line and options.launch_line is None:
+        raise InputError(
+            f"this was tuned under a launch line of its own: {tuned.launch_line}",
+            "Give it again behind --, if it is yours: what a tuning names is not run",
+        )
     job = find_job(environ, host_file=options.host_file, flux_resources=ask_flux(environ))
     nodes, ppn = options.nodes or min(tuned.nodes, len(job.nodes)), options.ppn or tuned.ppn
     bench = open_workbench(replace(options, nodes=nodes, ppn=ppn, thread_level=tuned.thread_level), environ)

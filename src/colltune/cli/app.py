@@ -19,10 +19,10 @@ _SECTIONS = {
     "What everybody needs": {
         "doctor": CommandEntry("What is here: MPI, launcher, job, and what can be tuned"),
         "plan": CommandEntry("How long tuning takes, and how many core-hours"),
-        "tune": CommandEntry("Measure, decide, prove, and write the files"),
+        "tune": CommandEntry("Measure, decide, prove, and write the files", command_class="LaunchLineCommand"),
         "report": CommandEntry("What was gained, how sure that is, and what stays out"),
         "run": CommandEntry("Run a program with a tuning", passes_on=True, command_class="RunCommand"),
-        "verify": CommandEntry("Does it hold? Right results, and nowhere slower"),
+        "verify": CommandEntry("Does it hold? Right results, and nowhere slower", command_class="LaunchLineCommand"),
     },
     "To look closer, for a site, and to study tuning": {
         "demo": CommandEntry("A recorded cluster and this machine, tuned in a minute"),

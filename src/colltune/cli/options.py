@@ -1,11 +1,13 @@
 """Options that several commands share."""
 
 import inspect
+import shlex
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
+from typer.core import TyperCommand
 
 from colltune.session.arguments import VIA, Said, offered, signature_of
 
@@ -24,6 +26,16 @@ AsJson = Annotated[
 ThreadLevel = Annotated[
     str, typer.Option(help="What the application asks MPI_Init_thread for: single, funneled, serialized or multiple.")
 ]
+
+
+class LaunchLineCommand(TyperCommand):
+    """Has the words behind ``--`` as ``--launch-line``: how the user starts programs, up to the program."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if "--" in args:
+            place = args.index("--")
+            args = [*args[:place], "--launch-line", shlex.join(args[place + 1 :])]
+        return super().parse_args(ctx, args)
 
 
 def given_options(context: typer.Context, names: Iterable[str]) -> list[str]:

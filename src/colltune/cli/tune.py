@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
-from colltune.cli.options import AsJson, offers
+from colltune.cli.options import AsJson, LaunchLineCommand, offers
 from colltune.cli.stopping import go_on_command, heed_scheduler
 from colltune.core.errors import InputError
 from colltune.session.arguments import TuneArguments
@@ -15,6 +15,9 @@ from colltune.session.arguments import TuneArguments
 if TYPE_CHECKING:
     from colltune.bench.contract import Bench
     from colltune.session.tuning.options import TuneOptions
+
+
+__all__ = ["LaunchLineCommand", "tune", "tune_and_show"]
 
 
 @offers(TuneArguments)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 import typer
 
 from colltune.cli.console import echo
-from colltune.cli.options import AsJson, Tuned, Via, offers
+from colltune.cli.options import AsJson, LaunchLineCommand, Tuned, Via, offers
 from colltune.core.units import format_count
 from colltune.machine.command_lines import colltune_command
 from colltune.session.arguments import MachineArguments, machine_options
@@ -92,6 +92,9 @@ def _sentences(drift: TuningDrift) -> Iterator[str]:
         yield f"{format_count(drift.left_out, 'rule')} left out, with calls that take too long for this --budget."
     launches = format_count(drift.launches, "fresh launch", "fresh launches")
     yield f"{launches}. The default's own times only inform."
+
+
+__all__ = ["LaunchLineCommand", "check_results", "verify"]
 
 
 @offers(MachineArguments)

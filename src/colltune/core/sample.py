@@ -297,6 +297,11 @@ class Environment:
         return self.facts.get("mpiexec", "")
 
     @property
+    def launch_line(self) -> str:
+        """The user's own line by which programs were started, as text; to be shown, like ``mpiexec``."""
+        return self.facts.get("launch line", "")
+
+    @property
     def libmpi(self) -> str:
         """Where the library file was, whose hash is ``mpi_build``."""
         return self.facts.get("libmpi", "")

@@ -1,18 +1,15 @@
 """An application as it is known again: by its program and the version of that, whatever its input."""
 
 import contextlib
-import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from colltune.mpi.program import given_by_wrapper, launcher_place
+from colltune.mpi.program import given_by_wrapper, is_interpreter, launcher_place
 from colltune.mpi.same import linked_mpi
 
-# Programs that run what another file says.
-_INTERPRETER = re.compile(r"(?:python|pypy|perl|ruby|lua|octave)[\d.]*|julia|Rscript|java")
 _DIGEST_BYTES = 1 << 26
 
 
@@ -47,7 +44,7 @@ def application_of(command: Sequence[str], environ: Mapping[str, str]) -> Applic
     """
     environ, launcher = {**environ, **given_by_wrapper(command)}, launcher_place(command)
     words = list(command)[0 if launcher is None else launcher + 1 :]
-    place = next((at for at, word in enumerate(words) if _INTERPRETER.fullmatch(Path(word).name)), len(words))
+    place = next((at for at, word in enumerate(words) if is_interpreter(word)), len(words))
     linked = linked_mpi(words[:place], environ)
     behind = words[place + (3 if words[place + 1 : place + 3] == ["-m", "mpi4py"] else 1) :]
     script = next((word for word in behind if not word.startswith("-")), "")

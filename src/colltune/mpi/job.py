@@ -66,6 +66,11 @@ def find_job(
         return Job(Scheduler.HOST_FILE, _hosts_of_file(host_file, _cores_here()))
     if flux_resources is not None:
         return Job(Scheduler.FLUX, _flux_nodes(flux_resources))
+    if (components := environment.get("SLURM_HET_SIZE", "1")) != "1":
+        raise InputError(
+            f"this Slurm job has {components} components, which no single step starts alike (SLURM_HET_SIZE)",
+            "Give the nodes of one component by --hostfile: scontrol show hostnames $SLURM_JOB_NODELIST_HET_GROUP_0",
+        )
     if "SLURM_JOB_NODELIST" in environment or "SLURM_NODELIST" in environment:
         return Job(Scheduler.SLURM, _slurm_nodes(environment))
     if "PBS_NODEFILE" in environment:

@@ -13,7 +13,12 @@ _OF_MPIS: Mapping[str, Launcher | None] = {
     "prterun": Launcher.PRRTE,
     "orterun": Launcher.ORTE,
 }
-_OF_SCHEDULERS: Mapping[str, Launcher] = {"srun": Launcher.SRUN, "flux": Launcher.FLUX, "jsrun": Launcher.JSRUN}
+_OF_SCHEDULERS: Mapping[str, Launcher] = {
+    "srun": Launcher.SRUN,
+    "flux": Launcher.FLUX,
+    "jsrun": Launcher.JSRUN,
+    "aprun": Launcher.GENERIC,
+}
 # As Debian and others name them, too: mpiexec.mpich, mpirun.openmpi.
 _OF_AN_MPI = re.compile(rf"(?:{'|'.join(_OF_MPIS)})(?:[.-][\w.-]+)?")
 # What each MPI has, in the order in which it is looked for.

@@ -12,6 +12,8 @@ from colltune.mpi.libraries import record_of
 _WRAPPERS = frozenset(
     {"env", "nice", "ionice", "nohup", "setsid", "timeout", "stdbuf", "time", "taskset", "numactl", "chrt", "strace"}
 )
+# Programs that run what another file says.
+_INTERPRETER = re.compile(r"(?:python|pypy|perl|ruby|lua|octave)[\d.]*|julia|Rscript|java")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
 
@@ -19,6 +21,10 @@ def launcher_place(command: Sequence[str], is_one: Callable[[str], bool] = is_la
     """Where the launcher stands in ``command``: first, or behind `env X=1` and the like; None where there is none."""
     searched = command if command and Path(command[0]).name in _WRAPPERS else command[:1]
     return next((at for at, word in enumerate(searched) if is_one(word)), None)
+
+
+def is_interpreter(word: str) -> bool:
+    return _INTERPRETER.fullmatch(Path(word).name) is not None
 
 
 def given_by_wrapper(command: Sequence[str]) -> dict[str, str]:

@@ -43,6 +43,13 @@ class MachineArguments(TypedDict, total=False):
     hostfile: Annotated[PathLike | None, Said("File with the nodes, where no scheduler says them.", kind=Path)]
     nodes: Annotated[int | None, Said("Nodes to use. Default: all of the job.", kind=int, least=1)]
     ppn: Annotated[int | None, Said("Ranks per node. Default: as many as the job has.", kind=int, least=1)]
+    launch_line: Annotated[
+        str | None,
+        Said(
+            'How you start programs, up to the program: "srun --cpu-bind=cores ./wrapper.sh". Launches are made so,'
+            " with its ranks. The same may stand behind --."
+        ),
+    ]
 
 
 class CampaignArguments(TypedDict, total=False):
@@ -204,9 +211,8 @@ def machine_options(given: MachineArguments, thread_level: str = "single") -> "M
 
     said = complete(MachineArguments, given)
     hostfile = said["hostfile"]
-    return MachineOptions(
-        said["mpiexec"], None if hostfile is None else Path(hostfile), said["nodes"], said["ppn"], thread_level
-    )
+    place = None if hostfile is None else Path(hostfile)
+    return MachineOptions(said["mpiexec"], place, said["nodes"], said["ppn"], thread_level, said["launch_line"])
 
 
 def names_of(collectives: str | Sequence[str]) -> Sequence[str]:

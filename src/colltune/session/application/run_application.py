@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from colltune.core.errors import ColltuneError, InputError
 from colltune.deploy.applied import AppliedTuning, put_in_force
 from colltune.mpi.application import UNKNOWN, Application, application_of
+from colltune.mpi.launch_line import other_binding
 from colltune.session.application.measure_run import Exploration, MeasuredRun, begin_measuring, parse_risk, parse_share
 from colltune.session.arguments import RunArguments, complete
 from colltune.session.own_settings import effect_lines
@@ -192,7 +193,9 @@ def ready_run(
         force = without_slower_rules(force, lost, listener)
     unsure = force.check_mpi(command)
     obstacles = [] if options.way == "live" else force.obstacles(command)
-    for text in [*([f"warning: {unsure}"] if unsure else []), *effect_lines(force, command, obstacles)]:
+    bound = other_binding(force.tuning.environment.launch_line, command, force.environment)
+    warnings = [f"warning: {text}" for text in (unsure, bound) if text]
+    for text in [*warnings, *effect_lines(force, command, obstacles)]:
         listener(text)
     return ReadyRun(options, command, force, obstacles, application=application)
 

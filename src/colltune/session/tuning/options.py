@@ -111,6 +111,7 @@ class TuneOptions:
 def machine_of(said: TuneArguments) -> MachineOptions:
     """Where to run."""
     where = MachineArguments(mpiexec=said["mpiexec"], hostfile=said["hostfile"], nodes=said["nodes"], ppn=said["ppn"])
+    where["launch_line"] = said["launch_line"]
     return machine_options(where, said["thread_level"] or "single")
 
 

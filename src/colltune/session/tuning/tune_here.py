@@ -189,6 +189,8 @@ def _tune_job(options: TuneOptions, out: Path, listener: Listener, stop: StopReq
         if options.check:
             require_command(application.command, bench.installation.mpiexec.parent, bench.process_environment)
     listener.opened(bench)
+    if bench.line is not None:
+        listener.note(f"every launch is made by: {bench.line}")
     if obstacles := bench.backend.obstacles(os.environ):
         listener.note(f"warning: its files would not decide all calls: {'; '.join(obstacles)}")
     left_out = {name: None for name in os.environ if name not in bench.process_environment}
