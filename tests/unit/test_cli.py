@@ -14,12 +14,15 @@ from written_summary import read_summary
 
 import colltune as colltune_api
 import colltune as colltune_package
+import colltune.cli.tune as cli_tune
 import commands
+from colltune.cli import main
 from colltune.core.extras import read_version
 from colltune.core.proven import Summary
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Choice, Environment, SizeBasis
 from colltune.machine.command_lines import run_command
+from colltune.session.tuning.options import TuneOptions
 from colltune.store.tuning import Provisional, Tuning, load_tuning, save_tuning
 from commands import run_to_end
 from lint_trees import complete_file
@@ -49,6 +52,26 @@ def save_example(directory: Path, choice: str = "ring") -> Tuning:
     )
     save_tuning(directory, tuning)
     return tuning
+
+
+def test_words_behind_two_dashes_are_the_launch_line_and_go_on_with_the_campaign(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fails_with_one_line(colltune("tune", "bcast", "--", "./app"), "'./app' begins with no launcher that is known")
+    tuned: list[tuple[TuneOptions, str]] = []
+
+    def note(options: TuneOptions, _out: Path, _began_s: float, go_on: str, **_more: object) -> None:
+        tuned.append((options, go_on))
+
+    monkeypatch.setattr(cli_tune, "tune_and_show", note)
+    line = "srun -n 2 ./wrap.sh './my app' --resume"
+    monkeypatch.setattr("sys.argv", ["colltune", "tune", "bcast", "--budget", "9s", "--", *shlex.split(line)])
+    with pytest.raises(SystemExit):
+        main()
+    [(options, go_on)] = tuned
+    assert options.machine is not None
+    assert (options.machine.launch_line, options.collectives) == (line, ["bcast"])
+    assert go_on.endswith(f" tune bcast --budget 9s --resume -- {line}")
 
 
 def test_help_names_the_commands_and_imports_no_heavy_library() -> None:

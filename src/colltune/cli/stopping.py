@@ -17,8 +17,8 @@ _PATIENCE_S = 25
 
 def go_on_command(arguments: Sequence[str]) -> str:
     """The command that goes on where `colltune` with ``arguments`` was cut off."""
-    resumed = [] if "--resume" in arguments else ["--resume"]
     own = list(arguments).index("--") if "--" in arguments else len(arguments)
+    resumed = [] if "--resume" in arguments[:own] else ["--resume"]
     return colltune_command(*arguments[:own], *resumed, *arguments[own:])
 
 

@@ -47,7 +47,7 @@ class MachineArguments(TypedDict, total=False):
         str | None,
         Said(
             'How you start programs, up to the program: "srun --cpu-bind=cores ./wrapper.sh". Launches are made so,'
-            " with its ranks. The same may stand behind --."
+            " with its ranks. With tune and verify the same may stand behind --."
         ),
     ]
 
