@@ -91,6 +91,13 @@ def test_calls_that_the_job_cannot_form_are_told() -> None:
     assert caught.value.next_step == "Give --ppn 4"
 
 
+def test_what_a_library_does_not_choose_is_left_out() -> None:
+    """Intel MPI has no numbers for scans."""
+    app = profile(calls("bcast", 1, 4), calls("exscan", 1, 4), calls("scan", 1, 4))
+    options = for_application(TuneOptions([]), app, 72000.0, load("intelmpi", "2021.17"), (1, 4))
+    assert options.collectives == ["bcast"]
+
+
 def test_a_budget_that_the_run_time_limits_says_so_and_how_to_change_it() -> None:
     """All of an application is 10 s of broadcasts: of 100 s to come 15 s might be saved, of 1 h more than 4 min."""
     catalogue, said = load("mpich", "5.0.2"), list[str]()

@@ -93,12 +93,9 @@ def widened(bench: Workbench, nodes: int | None, ppn: int | None) -> Workbench:
 
 
 def _known(collectives: Sequence[str], model: TimesModel, bench: Workbench) -> list[str]:
-    wanted = parse_collectives(collectives) or COLLECTIVES
-    return [
-        name
-        for name in COLLECTIVES
-        if name in wanted and model.knows(name) and bench.catalogue.collective(name).nothing_to_tune is None
-    ]
+    wanted, entries = parse_collectives(collectives) or COLLECTIVES, bench.catalogue.entries
+    known = [name for name in COLLECTIVES if name in wanted and name in entries and model.knows(name)]
+    return [name for name in known if entries[name].nothing_to_tune is None]
 
 
 def _space(bench: Workbench, collective: str, largest_bytes: int) -> Space:

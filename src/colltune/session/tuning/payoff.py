@@ -105,7 +105,9 @@ def stakes_of(
     ``note`` hears of calls that need a larger job. Raises InputError where the job can form none of them, and where
     measuring could not save what it takes: there is nothing to do then, and that is fine.
     """
-    tunable = {name for name in COLLECTIVES if catalogue.collective(name).nothing_to_tune is None}
+    tunable = {
+        name for name in COLLECTIVES if name in catalogue.entries and catalogue.entries[name].nothing_to_tune is None
+    }
     called = {scenario: part for scenario, part in stakes(profile).items() if scenario.collective in tunable}
     share = {one: part for one, part in called.items() if one.nodes <= shape[0] and one.ppn <= shape[1]}
     if len(share) < len(called):
