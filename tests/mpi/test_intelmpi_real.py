@@ -1,7 +1,7 @@
 """Intel MPI itself, where it is: what its presets are, that a table decides, and the two commands of a user.
 
-It is 129 MB and no part of `make test`. To run this: python -m venv .venv-intelmpi, and there pip install impi-rt and
-pip install --no-deps impi-devel of the same version; or name its mpiexec in COLLTUNE_TEST_INTELMPI.
+It is 129 MB and no part of `make test`. To run this: make .venv-intelmpi/.ready, or name an mpiexec of it in
+COLLTUNE_TEST_INTELMPI.
 """
 
 import os
@@ -162,8 +162,8 @@ def test_two_commands_tune_a_program_and_run_it(run: Run, tmp_path: Path) -> Non
     out, program = tmp_path / "tuned", tmp_path / "print"
     crowded = {"I_MPI_FABRICS": "shm", "I_MPI_THREAD_YIELD": "2", "I_MPI_WAIT_MODE": "0"}
     tuned = colltune(
-        "tune", "allreduce", "bcast", "--mpiexec", str(MPIEXEC), "--ppn", "2", "--max-size", "1KiB",
-        "--budget", "90s", "--out", str(out), **crowded,
+        "tune", "allreduce", "bcast", "--mpiexec", str(MPIEXEC), "--ppn", "2", "--sizes", "64,1KiB",
+        "--budget", "40s", "--out", str(out), **crowded,
     )  # fmt: skip
     assert tuned.returncode == 0, tuned.stdout + tuned.stderr
     samples = read_journal(out / JOURNAL).samples
@@ -178,3 +178,9 @@ def test_two_commands_tune_a_program_and_run_it(run: Run, tmp_path: Path) -> Non
     assert ran.returncode == 0, ran.stdout + ran.stderr
     named = str(out / "intelmpi" / FILE) if tuning.variables_at(out) else "none"
     assert ran.stdout.count(f"table {named}") == 2
+    verified = colltune("verify", "--results", str(out), "--mpiexec", str(MPIEXEC), **crowded)
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+    # What sets variables while a job runs has nothing to set.
+    measured = colltune("run", "--measure", str(out), "--", str(MPIEXEC), "-n", "2", str(program), **crowded)
+    assert measured.returncode == 2
+    assert "Traceback" not in measured.stderr
