@@ -1,6 +1,6 @@
 """A cluster in memory whose MPI takes its algorithms when a job starts."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 
 from colltune.core.rules import RuleSet
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, SizeBasis, Status
@@ -51,7 +51,12 @@ class Cluster:
         return Job(rules, len(self.began), self.effects, self.ends)
 
     def source(self) -> LaunchedSource:
-        return LaunchedSource(LaunchedPlan(self.open, self.said, lambda _name: self.basis), ENVIRONMENT, seed=1)
+        def together(scenario: Scenario) -> Hashable:
+            whole = self.basis is SizeBasis.NONE
+            return (scenario.collective, scenario.nodes, scenario.ppn) if whole else scenario
+
+        plan = LaunchedPlan(self.open, lambda rules, _shapes: self.said(rules), lambda _name: self.basis, together)
+        return LaunchedSource(plan, ENVIRONMENT, seed=1)
 
     def measure(self, points: list[Point]) -> dict[Scenario, dict[Choice, Sample]]:
         source = self.source()

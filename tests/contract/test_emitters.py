@@ -13,11 +13,14 @@ from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import COLLECTIVES, DEFAULT, NONBLOCKING, TUNABLE, Choice, SizeBasis, blocking_form
 from colltune.core.space import shapes
+from colltune.emit.contract import variables_for
+from colltune.emit.described import DescribedEmitter
 from colltune.emit.intelmpi import FILE, IntelMpiEmitter, collectives_in, read_table, steps_of
 from colltune.emit.live_rules import LiveEmitter, live_basis
 from colltune.emit.mpich.nonblocking import NB
 from colltune.emit.mpich.selection_file import MpichEmitter
 from colltune.emit.openmpi.rules_file import OpenMpiEmitter
+from colltune.machine.described_file import parse_description
 from emitter_laws import EmitterContract, choices_in_file
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
@@ -114,6 +117,52 @@ class TestIntelMpi(EmitterContract):
         emitter = IntelMpiEmitter(catalogue, replace(known, leaves={**known.leaves, "bcast": {}}))
         with pytest.raises(InputError, match="does not know bcast ring"):
             emitter.emit([RuleSet.always("bcast", SizeBasis.MESSAGE, Choice("ring"))])
+
+
+DESCRIPTION = """
+[mpi]
+title = "an MPI"
+mark = "mark"
+version = "1"
+[form]
+variable = "MADE_{COLLECTIVE}"
+%s
+[collectives.bcast]
+basis = "message"
+algorithms = [{ key = "linear", value = "1" }, { key = "tree", value = "2" }, { key = "ring", value = "3" }]
+"""
+
+
+class TestDescribedByBounds(EmitterContract):
+    """An MPI that its user describes, whose variables have upper bounds and a value for the library's own choice."""
+
+    form = 'library = "0"\nseparator = ";"\nrule = "{value}:{high}@{ranks_high}"\nlargest = 4611686018427387903'
+
+    def emitter(self) -> DescribedEmitter:
+        description, faults = parse_description((DESCRIPTION % self.form).encode())
+        assert description is not None, faults
+        return DescribedEmitter(description)
+
+    def collectives(self) -> dict[str, tuple[SizeBasis, tuple[Choice, ...]]]:
+        return {"bcast": (SizeBasis.MESSAGE, (DEFAULT, Choice("linear"), Choice("tree"), Choice("ring")))}
+
+    def expressible(self, rule_set: RuleSet) -> RuleSet:
+        return self.emitter().expressible(rule_set, shapes(12, 5))
+
+    def test_the_environment_names_every_file(self) -> None:
+        """It has what the file says, since the library reads no file."""
+        files = self.emitter().emit([RuleSet.always("bcast", SizeBasis.MESSAGE, Choice("tree"))])
+        ((name, value),) = variables_for(self.emitter(), Path("/opt/tuned"), files).items()
+        assert name == "MADE_BCAST"
+        assert files == {"variables.txt": f"{name}={value}\n".encode()}
+
+
+class TestDescribedByRanges(TestDescribedByBounds):
+    form = 'separator = "; "\nrule = "{ranks_low}-{ranks_high}/{low}-{high}={value}"'
+
+
+class TestDescribedWithoutRanks(TestDescribedByBounds):
+    form = 'separator = ","\nrule = "{value}[{low}:{high}]"'
 
 
 class LiveContract(EmitterContract):

@@ -5,6 +5,7 @@ Importing it lists them in READERS.
 
 import io
 import json
+import re
 import zlib
 from contextlib import suppress
 from functools import cache
@@ -19,12 +20,14 @@ from colltune.alltoallv.lookup_table import load_table
 from colltune.alltoallv.matrices import load_matrix
 from colltune.bench.backends.openmpi import find_obstacles
 from colltune.catalog import load
+from colltune.catalog.read import catalogue_of
 from colltune.core.errors import ColltuneError, InputError
 from colltune.core.hostlist import compress_hostlist, expand_hostlist, parse_counts
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import DEFAULT, Choice, Environment, Scenario, SizeBasis, parse_choice
 from colltune.core.units import parse_duration, parse_size
 from colltune.deploy.explored import load_candidates
+from colltune.emit.described import DescribedEmitter
 from colltune.emit.intelmpi import FILE, IntelMpiEmitter
 from colltune.emit.lint.check import format_check
 from colltune.emit.lint.fix import fix_file
@@ -39,6 +42,8 @@ from colltune.emit.openmpi.lint_han import lint_han_files
 from colltune.emit.openmpi.lint_rules import fix_rules, lint_rules_files
 from colltune.emit.openmpi.reader import ReadError
 from colltune.emit.openmpi.rules_file import RULES_FILE, OpenMpiEmitter
+from colltune.machine.described_file import parse_description
+from colltune.machine.described_mpi import VARIABLES_FILE, parse_variables
 from colltune.machine.hardware_features import read_features
 from colltune.machine.record import RecordedMachine
 from colltune.measure.agent_process import parse_fields
@@ -123,6 +128,29 @@ def intel_table(data: bytes) -> None:
     with suppress(InputError):
         _intel().parse({FILE: data}, "bcast")
     _intel().parse({FILE: zlib.compress(data)}, "bcast")
+
+
+def _descriptions() -> list[bytes]:
+    page = (ROOT / "docs" / "how-to" / "describe-an-mpi.md").read_text()
+    return [text.encode() for text in re.findall(r"```toml\n(.*?)```", page, re.DOTALL)]
+
+
+@reader("machine.described_file machine.described_mpi", of_lines, _descriptions)
+def mpi_description(data: bytes) -> None:
+    description, faults = parse_description(data)
+    assert (description is None) == bool(faults)
+    if description is not None:
+        with suppress(InputError):
+            catalogue_of(description)
+
+
+@reader("emit.described emit.contract bench.backends.described", of_lines,
+        texts("MADEUP_BCAST=flat=0..64/2..2,flat=99..2147483647/3..3\nMADEUP_TAKES_VARIABLES=yes\n"))  # fmt: skip
+def described_variables(data: bytes) -> None:
+    description, _ = parse_description(_descriptions()[0])
+    assert description is not None
+    DescribedEmitter(description).parse({VARIABLES_FILE: data}, "bcast")
+    description.refusal(parse_variables(data))
 
 
 @reader("emit.openmpi.han emit.openmpi.lint_han", of_lines,

@@ -163,3 +163,65 @@ def test_it_ends_when_its_time_is_over() -> None:
     source = Cluster().source()
     source.until_s = time.monotonic()
     assert list(source.measure(every_point(), EFFORT)) == []
+
+
+def test_of_points_at_which_the_time_was_over_there_is_what_was_measured() -> None:
+    cluster = Cluster()
+    source = cluster.source()
+    open_job = cluster.open
+
+    def opened(rules: Rules) -> Job:
+        if len(cluster.began) == 2:
+            source.until_s = time.monotonic()  # the third launch is the last one
+        return open_job(rules)
+
+    source._plan = replace(source._plan, open=opened)
+    found = list(source.measure(every_point(), EFFORT))
+    assert len(cluster.began) == 3
+    assert {point.scenario for point, _ in found} == {point.scenario for point in every_point()}
+    for point, samples in found:
+        assert [sample.choice for sample in samples] == list(point.choices)
+        assert len(set(point.choices)) == 3
+    assert list(source.measure(every_point(), EFFORT)) == []
+
+
+def test_few_calls_of_a_shape_tell_what_a_launch_does() -> None:
+    calls: list[list[int]] = []
+
+    class Counted(Job):
+        def measure(self, points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
+            for point in points:
+                calls[-1].append(point.scenario.size_bytes)
+                yield from super().measure([point], effort)
+
+    cluster = Cluster()
+
+    def opened(rules: Rules) -> Job:
+        calls.append([])
+        return Counted(rules, 1, cluster.effects, cluster.ends)
+
+    cluster.open = opened  # type: ignore[method-assign]
+    sizes = [1 << exponent for exponent in range(4, 20)]
+    first = every_point()[0]
+    cluster.measure([replace(first, scenario=replace(first.scenario, size_bytes=size)) for size in sizes])
+    beside = [sorted(set(some) - set(sizes)) for some in calls]
+    assert {len(some) for some in beside} == {5}
+    assert len({tuple(some) for some in beside}) == 1, "the same in all launches"
+
+
+def test_a_launch_that_others_disturbed_is_made_again() -> None:
+    cluster = Cluster()
+    open_job = cluster.open
+
+    def opened(rules: Rules) -> Job:
+        job = open_job(rules)
+        job.disturbed = len(cluster.began) == 2
+        return job
+
+    cluster.open = opened  # type: ignore[method-assign]
+    source = cluster.source()
+    found = list(source.measure(every_point(), EFFORT))
+    source.close()
+    assert all(set(point.choices) == set(EVERY) for point, _ in found)
+    assert len(cluster.began) == len(EVERY) + 1
+    assert not source.disturbed

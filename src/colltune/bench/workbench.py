@@ -6,7 +6,7 @@ import shlex
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
@@ -17,7 +17,7 @@ from colltune.catalog import Catalogue
 from colltune.core.errors import EnvironmentMismatchError, InputError, LaunchError
 from colltune.core.inner_calls import InnerCall, SharedCall, shared_calls
 from colltune.core.rules import RuleSet
-from colltune.core.sample import COLLECTIVES, DEFAULT, Choice, Environment, Scenario, parse_collectives
+from colltune.core.sample import COLLECTIVES, DEFAULT, Choice, Environment, Scenario, SizeBasis, parse_collectives
 from colltune.core.space import Space, shapes, tuned_sizes
 from colltune.core.topology import Topology
 from colltune.core.units import format_count
@@ -206,10 +206,11 @@ class Workbench:
         Raises InputError where the user ``named`` one that does not fit.
         """
         hosts = self.job.names[: self.nodes]
+        given = None if named is None else load_topology(named, hosts)
         if not self.backend.steered:  # what is measured in a launch has the job for itself
             return Topology.serial(hosts)
-        if named is not None:
-            return load_topology(named, hosts)
+        if given is not None:
+            return given
         if hosts not in self._topologies:
             slurm = self.job.scheduler is Scheduler.SLURM
             self._topologies[hosts], text = find_topology(hosts, self.process_environment, slurm=slurm)
@@ -232,7 +233,16 @@ class Workbench:
             write_files(place, files, durable=False)
             return self._live(seed, variables_for(self.emitter, place, files), on_event, place)
 
-        plan = LaunchedPlan(under, self.expressible, lambda name: self.catalogue.collective(name).basis, on_event)
+        def basis(name: str) -> SizeBasis:
+            return self.catalogue.collective(name).basis
+
+        def together(scenario: Scenario) -> Hashable:
+            name, whole = scenario.collective, basis(scenario.collective)
+            if not self.backend.tells_ranks(name):
+                return name, scenario.basis_bytes(whole)
+            return (name, scenario.nodes, scenario.ppn) if whole is SizeBasis.NONE else scenario
+
+        plan = LaunchedPlan(under, self.backend.expressible, basis, together, on_event)
         return LaunchedSource(plan, self.environment, seed)
 
     def _live(

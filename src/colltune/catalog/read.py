@@ -5,12 +5,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from colltune.catalog.catalogue import Catalogue, OpenMpiCatalogue, openmpi_entry
 from colltune.catalog.entries import NO_DEVICE, Algorithm, CollectiveEntry, Kind, Need, Parameter
 from colltune.core.errors import InputError
 from colltune.core.sample import NONBLOCKING, SizeBasis
+
+if TYPE_CHECKING:
+    from colltune.machine.described_mpi import Description
 
 # nb is what the library chooses among the nonblocking algorithms: below a composition that brings nothing new.
 _NEVER_LEAD = frozenset({"nb"})
@@ -23,6 +26,8 @@ def load(library: str, version: str) -> Catalogue:
     A version newer than every known one is read as the newest, and ``Catalogue.warning`` says so. Raises
     InputError for an unknown library, an older version, and text that is no version.
     """
+    if library == "described":
+        return _described(version)
     if library not in LIBRARIES:
         raise InputError(f"there is no catalogue of {library!r}", f"There is one of {', '.join(LIBRARIES)}")
     table = read_toml(library)
@@ -35,6 +40,27 @@ def load(library: str, version: str) -> Catalogue:
     if wanted not in map(_version, known) and not table.get("open_ended", False):
         warning = f"{library} {version} is not in the catalogue; it is taken for {used}"
     return _catalogue(library, used, warning)
+
+
+def _described(version: str) -> Catalogue:
+    """Of the MPI that COLLTUNE_MPI describes. Raises InputError where it does not describe that of ``version``."""
+    from colltune.machine.described_file import described_mpi
+    from colltune.machine.described_mpi import VARIABLE
+
+    here = described_mpi()
+    if here is None or here.version != version:
+        what = "is not set" if here is None else f"describes {here.title} {here.version}"
+        raise InputError(f"{VARIABLE} {what}, and not the MPI of {version}", f"Set {VARIABLE} to the file that has it")
+    return catalogue_of(here)
+
+
+def catalogue_of(description: "Description") -> Catalogue:
+    """Of an MPI that its user describes. Raises InputError for a precondition that is not known."""
+    try:
+        entries = {name: openmpi_entry(name, dict(body), "") for name, body in description.collectives.items()}
+    except ValueError as error:
+        raise InputError(f"needs of an algorithm: {error}", f"There are {', '.join(Need)}") from None
+    return Catalogue("described", description.version, None, "", entries, {})
 
 
 def known_versions(library: str) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ def lint(
         list[Path],
         typer.Argument(
             help="Selection files of MPICH (JSON) or of rules for Open MPI's coll/tuned and coll/han, of any origin; or"
-            " directories that `colltune tune` wrote.",
+            " directories that `colltune tune` wrote; or descriptions of an MPI (.toml), as COLLTUNE_MPI names.",
             show_default=False,
         ),
     ],

@@ -9,6 +9,7 @@ from colltune.emit.intelmpi import FILE as INTEL_FILE
 from colltune.emit.intelmpi import collectives_in, read_table, steps_of
 from colltune.emit.live_rules import LIVE_FILE, live_faults
 from colltune.emit.openmpi.han import HAN_FILE, parse_han
+from colltune.machine.described_mpi import LIBRARY, VARIABLES_FILE, parse_variables
 from colltune.mpi.libraries import PROVISIONAL, record_of
 from colltune.store.tuning import Tuning
 
@@ -18,10 +19,16 @@ def _read_intel(data: bytes) -> None:
         steps_of(collective)
 
 
+def _read_variables(data: bytes) -> None:
+    if why := record_of(LIBRARY).refusal(parse_variables(data)):
+        raise InputError(why)
+
+
 # Of the files that no lint knows.
 _READERS: dict[str, Callable[[bytes], object]] = {
     f"openmpi/{HAN_FILE}": parse_han,
     f"intelmpi/{INTEL_FILE}": _read_intel,
+    f"{LIBRARY}/{VARIABLES_FILE}": _read_variables,
 }
 
 

@@ -1,10 +1,11 @@
 """The interface of an emitter: rules to files of a library, and such files back to rules."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from colltune.core.rules import RuleSet
+from colltune.machine.described_mpi import VARIABLES_FILE, parse_variables
 
 
 class Emitter(Protocol):
@@ -33,8 +34,13 @@ class Emitter(Protocol):
         ...
 
 
-def variables_for(emitter: Emitter, directory: Path, files: Collection[str]) -> dict[str, str]:
-    """The environment variables that make the library read ``files``, named as by ``emit``, from ``directory``."""
+def variables_for(emitter: Emitter, directory: Path, files: Mapping[str, bytes]) -> dict[str, str]:
+    """The environment variables that make the library read ``files``, as of ``emit``, from ``directory``.
+
+    Those that ``files`` themselves have, where the library reads none.
+    """
+    if VARIABLES_FILE in files:
+        return parse_variables(files[VARIABLES_FILE])
     named = emitter.environment(directory)
     return {
         variable: value

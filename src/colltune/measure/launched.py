@@ -8,9 +8,9 @@ import math
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import count, islice
 from statistics import median
 
 from colltune.core.decision_table import BySize, DecisionTable
@@ -21,8 +21,10 @@ from colltune.core.space import Point
 from colltune.measure.contract import Answer, Effort, Launch, TimeIsUpError
 
 Pair = tuple[Scenario, Choice]
-# The seconds of a measurement over the time box of its call, and what is measured in a launch over what it takes.
-_OVERHEAD, _FILLED = 2.5, 1.0
+# What is measured in a launch over what it takes; the fewest calls that are measured in one; and of each collective and
+# shape the calls that tell what the launch does to all times.
+_FILLED, _FEWEST, _REFERENCES = 1.0, 16, 5
+_REDONE = 3  # of so many launches, one that others disturbed may be made again
 _ENDING = frozenset({Status.CRASHED, Status.HUNG})
 _UNSAID = "no file of this MPI can say it"
 
@@ -32,12 +34,14 @@ class LaunchedPlan:
     """How a job is launched under rules.
 
     ``open``: a launch under these rules, whose default is what they say. ``said``: what is in force where rules are
-    asked for. ``basis``: the size by which a collective is decided. ``on_event`` hears of choices that ended a launch.
+    asked for, of which the (nodes, ppn) matter. ``basis``: the size by which a collective is decided. ``together``:
+    scenarios of one key have one choice in a launch. ``on_event`` hears of choices that ended a launch.
     """
 
     open: Callable[[Mapping[str, RuleSet]], Launch]
-    said: Callable[[RuleSet], RuleSet]
+    said: Callable[[RuleSet, Sequence[tuple[int, int]]], RuleSet]
     basis: Callable[[str], SizeBasis]
+    together: Callable[[Scenario], Hashable]
     on_event: Callable[[str, Mapping[str, object]], None] = lambda _kind, _facts: None
 
 
@@ -69,8 +73,10 @@ class LaunchedSource:
         self._ended: set[tuple[str, Choice]] = set()
         self._first_s: dict[Scenario, float] = {}  # by reference
         self._idle: Launch | None = None  # one that was started, and that runs the default everywhere
-        self._launch_s = 1.0
+        # Seconds of a start, and of what is measured after it for each call; at first a guess.
+        self._launch_s, self._call_s = 1.0, 1.0 / 64.0
         self.until_s = math.inf
+        self._redone = 0
         self.ready: Mapping[str, str] = {}  # what the last launch said of itself
         self.disturbed = False
         self.launches = 0
@@ -111,26 +117,28 @@ class LaunchedSource:
         return self._answers.popleft()
 
     def measure(self, points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
-        """Takes as many points at once as fill the launches that the longest list of choices needs."""
+        """Has as many points open at once as are measured in the time that a launch takes.
+
+        Of a point at which its time was over it gives what there is.
+        """
         following = iter(points)
-        while self._fill(following, effort):
-            while self._asked or self._answers:
-                try:
-                    answer = self.next_answer()
-                except TimeIsUpError:
-                    return
+        while True:
+            while self._answers:
+                answer = self._answers.popleft()
                 if answer.point.choices:
                     yield answer.point, answer.samples
-
-    def _fill(self, following: Iterator[Point], effort: Effort) -> bool:
-        pairs, launches = 0, 1
-        while pairs * _OVERHEAD * effort.box_s <= _FILLED * launches * self._launch_s:
-            point = next(following, None)
-            if point is None:
+            most = max(_FEWEST, int(_FILLED * self._launch_s / self._call_s))
+            for point in islice(following, max(most - len(self._asked), 0)):
+                self.begin(point, effort)
+            if not self._asked:
+                return
+            try:
+                self._launch()
+            except TimeIsUpError:
                 break
-            self.begin(point, effort)
-            pairs, launches = pairs + len(point.choices), max(launches, len(point.choices))
-        return bool(self._asked)
+        for one in (one for one in self._asked if one.samples):
+            yield replace(one.point, choices=tuple(one.samples)), list(one.samples.values())
+        self._asked.clear()
 
     def _launch(self) -> None:
         """One launch: of what is open, as much as it can hold. Raises TimeIsUpError."""
@@ -141,8 +149,7 @@ class LaunchedSource:
         if time.monotonic() >= self.until_s:
             raise TimeIsUpError
         column = self._column()
-        rules = self._rules(column)
-        said = {name: self._plan.said(one) for name, one in rules.items()}
+        said = self._said(column)
         held = {scenario: c for scenario, c in column.items() if said[scenario.collective].evaluate(scenario) == c}
         if not held:
             scenario, choice = next(iter(column.items()))
@@ -153,21 +160,18 @@ class LaunchedSource:
     def _column(self) -> dict[Scenario, Choice]:
         """The choice of each scenario in the next launch: of its open ones, by turns from one scenario to the next."""
         column: dict[Scenario, Choice] = {}
-        whole: dict[tuple[str, int, int], Choice] = {}  # where the size decides nothing
+        whole: dict[Hashable, Choice] = {}
         for number, one in enumerate(self._asked):
             scenario = one.point.scenario
             if scenario in column:
                 continue
-            choice = one.left[(self.launches + number) % len(one.left)]
-            if self._plan.basis(scenario.collective) is SizeBasis.NONE:
-                place = (scenario.collective, scenario.nodes, scenario.ppn)
-                choice = whole.setdefault(place, choice)
-                if choice not in one.left:
-                    continue
-            column[scenario] = choice
+            choice = whole.setdefault(self._plan.together(scenario), one.left[(self.launches + number) % len(one.left)])
+            if choice in one.left:
+                column[scenario] = choice
         return column
 
-    def _rules(self, column: Mapping[Scenario, Choice]) -> dict[str, RuleSet]:
+    def _said(self, column: Mapping[Scenario, Choice]) -> dict[str, RuleSet]:
+        """The rules that a launch with ``column`` runs under."""
         shapes: dict[str, dict[tuple[int, int], list[tuple[int, Choice]]]] = {}
         for scenario, choice in column.items():
             of_shape = shapes.setdefault(scenario.collective, {}).setdefault((scenario.nodes, scenario.ppn), [])
@@ -179,12 +183,13 @@ class LaunchedSource:
             bounds = [pair for size, choice in sorted(sizes) for pair in ((size - 1, DEFAULT), (size, choice))]
             return Steps.of([*bounds, (None, DEFAULT)])
 
-        return {
+        tables = {
             name: DecisionTable.of_shapes(
                 name, self._plan.basis(name), {shape: steps(name, sizes) for shape, sizes in some.items()}
-            ).rule_set()
+            )
             for name, some in shapes.items()
         }
+        return {name: self._plan.said(table.rule_set(), sorted(shapes[name])) for name, table in tables.items()}
 
     def _measure_in(self, column: Mapping[Scenario, Choice], rules: Mapping[str, RuleSet]) -> None:
         """Raises TimeIsUpError, and LaunchError where no job runs the default."""
@@ -196,12 +201,13 @@ class LaunchedSource:
         failure = source = None
         try:
             source = self._source(departing) if wanted else None
+            beside = self._references([one.point.scenario for one in wanted], rules)
+            began_s = time.monotonic()
             for one in wanted:
                 assert source is not None
-                beside = self._reference(one.point.scenario, rules)
-                if beside is not None and beside not in references:
-                    sample = _default(source, Point(beside, (DEFAULT,)), one.effort)
-                    references |= {} if sample is None else {beside: sample}
+                if (reference := beside.get(one.point.scenario)) is not None:
+                    sample = _default(source, Point(reference, (DEFAULT,)), one.effort)
+                    references |= {} if sample is None else {reference: sample}
                 sample = _default(source, replace(one.point, choices=(DEFAULT,)), one.effort)
                 if sample is None:
                     break
@@ -211,16 +217,31 @@ class LaunchedSource:
         except LaunchError as error:
             failure = error
         finally:
+            if taken:
+                self._call_s = max(time.monotonic() - began_s, 1e-6) / len(taken)
             ended = failure is not None or any(sample.status in _ENDING for sample in taken.values())
+            again = False
             if source is not None and (departing or ended):
-                self._end(source)
+                again = self._end(source, whole=not ended and len(taken) == len(wanted))
             elif source is not None:
                 self._idle = source
+        if again:
+            return
         self._take(column, wanted, taken, self._factors(references.values()))
         if failure is not None:
             self._blame_one_of(column, failure)
         elif not ended and len(taken) < len(wanted):
             raise TimeIsUpError
+
+    def _references(self, scenarios: Sequence[Scenario], rules: Mapping[str, RuleSet]) -> dict[Scenario, Scenario]:
+        """Calls at default beside some of ``scenarios``: those that earlier launches measured too, then others."""
+        found = {one: beside for one in scenarios if (beside := self._reference(one, rules)) is not None}
+        chosen: dict[tuple[str, int, int], dict[Scenario, Scenario]] = {}
+        for one, beside in sorted(found.items(), key=lambda both: both[1] not in self._first_s):
+            of_place = chosen.setdefault((one.collective, one.nodes, one.ppn), {})
+            if len(of_place) < _REFERENCES and beside not in of_place.values():
+                of_place[one] = beside
+        return {one: beside for of_place in chosen.values() for one, beside in of_place.items()}
 
     def _reference(self, scenario: Scenario, rules: Mapping[str, RuleSet]) -> Scenario | None:
         """A call at default beside ``scenario``, an element shorter or longer; None where there is none."""
@@ -305,7 +326,7 @@ class LaunchedSource:
             return
         for (name, choice), _ in tried.items():
             alone = {s: c for s, c in column.items() if (s.collective, c) == (name, choice)}
-            self._measure_in(alone, {k: self._plan.said(v) for k, v in self._rules(alone).items()})
+            self._measure_in(alone, self._said(alone))
 
     def _finish(self, one: _Asked) -> None:
         self._asked.remove(one)
@@ -334,10 +355,14 @@ class LaunchedSource:
         self._launch_s = time.monotonic() - began_s
         return source
 
-    def _end(self, source: Launch) -> None:
+    def _end(self, source: Launch, *, whole: bool = False) -> bool:
+        """Whether all is to be measured again that was, since others disturbed it; ``whole``: it went to its end."""
         source.close()
         self.inside_s += source.inside_s
-        self.disturbed = self.disturbed or source.disturbed
+        again = whole and source.disturbed and _REDONE * self._redone < self.launches
+        self._redone += again
+        self.disturbed = self.disturbed or (source.disturbed and not again)
+        return again
 
 
 def _default(source: Launch, point: Point, effort: Effort) -> Sample | None:

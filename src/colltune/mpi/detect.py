@@ -88,7 +88,9 @@ def find_mpi(
         libmpi, command = runtime, ()
     content = read_file(libmpi, LARGEST_BYTES, link=True)
     library = library_in(content)
-    if library is said_library and (not command or (library is Library.MPICH and _holds(content, said_version))):
+    if described := record_of(library).described_version:
+        version = described
+    elif library is said_library and (not command or (library is Library.MPICH and _holds(content, said_version))):
         version = said_version
     else:
         version = _library_version(library, mpicc, environment, run)
@@ -352,7 +354,7 @@ def _require_one_mpi(launcher: tuple[Path, Library, str], wrapper: tuple[Path, L
     """Raises InputError where the launcher and the compiler wrapper are not of one MPI."""
     mpiexec, launched, launched_version = launcher
     mpicc, linked, linked_version = wrapper
-    known = Library.UNKNOWN not in (launched, linked)
+    known = not {Library.UNKNOWN, Library.DESCRIBED} & {launched, linked}
     differs = known and launched is not linked
     if launched is linked and launched_version and linked_version:
         differs = launched_version != linked_version

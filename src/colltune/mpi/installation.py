@@ -9,6 +9,7 @@ class Library(StrEnum):
     MPICH = "mpich"
     OPENMPI = "openmpi"
     INTELMPI = "intelmpi"
+    DESCRIBED = "described"  # by its user, in the file that COLLTUNE_MPI names
     UNKNOWN = "unknown"
 
 

@@ -4,10 +4,12 @@ Another MPI is a name in ``Library`` and a record here, a catalogue (`colltune.c
 (`colltune.bench.backends`).
 """
 
+import os
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from colltune.machine.described_mpi import VARIABLE, VARIABLES_FILE, Description
 from colltune.mpi.installation import Launcher, Library
 
 PLACE = "{directory}"  # in a value: the directory of the tuning
@@ -42,6 +44,7 @@ class LibraryRecord:
     # Of non-blocking collectives that are not tuned: the variable that names an algorithm, and its value for none.
     algorithm_of: tuple[str, str] = ("", "")
     persistent: str = ""  # by what a persistent collective gets its algorithm
+    described_version: str = ""  # where a user's description says it
 
     def launcher(self, version: str) -> Launcher:
         """The family of launchers that ``version`` brings."""
@@ -137,14 +140,47 @@ RECORDS = (
         algorithm_of=("coll_libnbc_{0}_algorithm", "ignore"),
     ),
 )
+_NO_MARK = b""
 _BY_NAME = {str(record.library): record for record in RECORDS}
 
 
+@dataclass(frozen=True)
+class _DescribedRecord(LibraryRecord):
+    """Of the MPI that the user describes, which takes variables and no file."""
+
+    description: Description | None = None
+
+    def refusal(self, variables: Mapping[str, str]) -> str:
+        if self.description is None:
+            return f"variables of an MPI that {VARIABLE} has to describe, and that is not set"
+        return self.description.refusal(variables)
+
+    def held(self, variables: Mapping[str, str], files: Collection[str]) -> dict[str, str]:  # noqa: ARG002
+        return dict(variables)
+
+
+def _described() -> LibraryRecord:
+    files = {"": VARIABLES_FILE}
+    if not os.environ.get(VARIABLE):
+        return _DescribedRecord(Library.DESCRIBED, "an MPI that is not described here", _NO_MARK, files=files)
+    from colltune.machine.described_file import described_mpi  # late: few name one
+
+    here = described_mpi()
+    assert here is not None
+    return _DescribedRecord(
+        Library.DESCRIBED, here.title, here.mark, described_version=here.version, files=files, description=here
+    )
+
+
 def record_of(mpi: str) -> LibraryRecord:
-    """Of the MPI of that name (a ``Library``, or what a tuning says); that of an unknown one for any other name."""
-    return _BY_NAME.get(mpi, _BY_NAME[Library.UNKNOWN])
+    """Of the MPI of that name (a ``Library``, or what a tuning says); that of an unknown one for any other name.
+
+    Raises InputError for a described MPI whose description has a fault.
+    """
+    return _described() if mpi == Library.DESCRIBED else _BY_NAME.get(mpi, _BY_NAME[Library.UNKNOWN])
 
 
 def library_in(content: bytes) -> Library:
-    """The MPI whose library file holds ``content``."""
-    return next((record.library for record in RECORDS if record.mark in content), Library.UNKNOWN)
+    """The MPI whose library file holds ``content``. Raises as ``record_of``."""
+    known = (_described(), *RECORDS)
+    return next((one.library for one in known if one.mark != _NO_MARK and one.mark in content), Library.UNKNOWN)

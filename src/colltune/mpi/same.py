@@ -70,7 +70,7 @@ class TunedMpi:
 
     def _require_launcher(self, launcher: str | None, environ: Mapping[str, str]) -> Library:
         """The MPI that ``launcher`` is of; UNKNOWN for one of the site's own, or of a scheduler."""
-        if launcher is None:
+        if launcher is None or self.tuned.mpi == Library.DESCRIBED:
             return Library.UNKNOWN
         found, version = identify_launcher(launcher, environ, run=self.run)
         here = self.tuned

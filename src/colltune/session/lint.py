@@ -1,10 +1,11 @@
 """What is wrong with selection files, whoever wrote them, and guarded copies of those that can be mended."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from colltune.catalog import load
+from colltune.catalog.read import catalogue_of
 from colltune.core.errors import InputError, on_os_error
 from colltune.core.units import format_count
 from colltune.emit.lint.check import Check, Severity, format_check
@@ -23,7 +24,8 @@ _LIBRARIES = dict.fromkeys(SELECTION, Library.OPENMPI) | {Format.MPICH_TREES: Li
 class Linted:
     """What was found in ``contents``, the files by name.
 
-    ``library``: who reads them, "mpich" or "openmpi", in the release ``version``. ``formats``: of the files. ``note``:
+    ``library``: who reads them, "mpich" or "openmpi", in the release ``version``; "described" of descriptions of an
+    MPI, which colltune reads. ``formats``: of the files. ``note``:
     what the reader should know of that release, "" for nothing. ``installation``: the MPI that was asked, if one was.
     """
 
@@ -43,6 +45,8 @@ class Linted:
     def __str__(self) -> str:
         """Each finding in up to four lines, and how many there are."""
         reader = f"{record_of(self.library).title} {self.version}".rstrip()
+        if self.library == Library.DESCRIBED:
+            reader = "COLLTUNE_MPI"
         warnings = len(self.findings) - self.errors
         counted = f"{format_count(self.errors, 'error')}, {format_count(warnings, 'warning')}"
         last = f"{format_count(len(self.contents), 'file')} for {reader}: {counted}"
@@ -53,6 +57,8 @@ class Linted:
 
         Raises InputError for a file of which no copy can be made, and where there is no room.
         """
+        if self.library == Library.DESCRIBED:
+            raise InputError("--fix mends no description of an MPI", "Correct it by hand, as the findings say")
         at_fault = {name: self.contents[name] for name in dict.fromkeys(check.file for check in self.findings)}
         if self.library == Library.OPENMPI:
             return {name: _fix_rules(name, data, self.version, self.formats[name]) for name, data in at_fault.items()}
@@ -76,6 +82,8 @@ def lint_selection(
     written, for which an MPICH must be here. Raises InputError for files that cannot be read or are for two libraries.
     """
     contents = {str(path): _read(path) for given in files for path in _files_of(given)}
+    if contents and all(name.endswith(".toml") for name in contents):
+        return Linted(Library.DESCRIBED, "", tuple(_faults_of_descriptions(contents)), contents, {})
     formats = {name: _format_of(name, data) for name, data in contents.items()}
     library = _library_of(formats)
     installation = None
@@ -132,6 +140,21 @@ def _library_of(formats: Mapping[str, Format]) -> str:
         lists = "; ".join(f"{name} is for {record_of(library).title}" for name, library in found.items())
         raise InputError(f"the files are for two libraries: {lists}", "Lint them one library at a time")
     return next(iter(found.values()))
+
+
+def _faults_of_descriptions(contents: Mapping[str, bytes]) -> Iterator[Check]:
+    from colltune.machine.described_file import parse_description
+
+    for name, data in contents.items():
+        description, faults = parse_description(data)
+        if description is not None:
+            try:
+                catalogue_of(description)
+            except InputError as error:
+                faults = [str(error)]
+        for fault in faults:
+            why = "colltune takes no MPI by a description that it cannot understand as a whole"
+            yield Check(Severity.ERROR, name, 1, (), fault, why, "see docs/how-to/describe-an-mpi.md")
 
 
 def _findings(

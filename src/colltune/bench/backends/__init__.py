@@ -5,12 +5,14 @@ from dataclasses import dataclass
 
 from colltune.bench.backends import intelmpi
 from colltune.bench.backends.contract import Backend, Recalled, RecordedBackend
+from colltune.bench.backends.described import DescribedBackend
 from colltune.bench.backends.intelmpi import IntelMpiBackend
 from colltune.bench.backends.mpich import MpichBackend, require_steered
 from colltune.bench.backends.openmpi import OpenMpiBackend, find_obstacles
 from colltune.core.errors import InputError
 from colltune.core.extras import study
 from colltune.core.sample import Environment
+from colltune.machine.described_mpi import VARIABLE
 from colltune.mpi.installation import Installation, Library
 from colltune.mpi.libraries import record_of
 
@@ -39,6 +41,10 @@ _TUNED: Mapping[str, _Tuned] = {
         lambda tuned: IntelMpiBackend.of(tuned.mpi_version),
         intelmpi.find_obstacles,
     ),
+    Library.DESCRIBED: _Tuned(
+        lambda mpi: DescribedBackend.of(mpi.version),
+        lambda tuned: DescribedBackend.of(tuned.mpi_version),
+    ),
 }
 _WITHOUT_MPI: Mapping[str, Callable[[], Recalled]] = {
     "simulated": lambda: study("simulated")(),
@@ -51,8 +57,8 @@ def open_backend(installation: Installation) -> Backend:
     if installation.library not in _TUNED:
         raise InputError(
             f"{installation.mpiexec} is {installation.library} {installation.version}; "
-            f"colltune tunes {' and '.join(record_of(mpi).title for mpi in _TUNED)}",
-            "Give the mpiexec of one of these by --mpiexec, or run pip install mpich",
+            f"colltune tunes {' and '.join(record_of(mpi).title for mpi in _TUNED if mpi != Library.DESCRIBED)}",
+            f"Give the mpiexec of one of these by --mpiexec, run pip install mpich, or describe yours by {VARIABLE}",
         )
     return _TUNED[installation.library].opened(installation)
 

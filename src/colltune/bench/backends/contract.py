@@ -65,6 +65,10 @@ class Backend(Recalled, Protocol):
         """The calls below ``choice``, which the library's file cannot decide for it alone."""
         ...
 
+    def tells_ranks(self, collective: str) -> bool:
+        """Of a library that is measured by launches: whether its rules tell numbers of ranks apart."""
+        ...
+
     def takers(self, said_under: Callable[[Mapping[str, str]], str]) -> tuple[list[str], list[str]]:
         """Which part of the library takes which collective, a line each, and what keeps a file from deciding.
 
@@ -78,10 +82,35 @@ class Backend(Recalled, Protocol):
         ...
 
 
+class ByLaunches:
+    """A library that takes algorithms when a job starts alone, with one way for a call."""
+
+    steered: ClassVar[bool] = False
+    agent_variables: ClassVar[Mapping[str, str]] = {}
+
+    def in_job(self, said_under: Callable[[Mapping[str, str]], str], place: Path) -> Self:  # noqa: ARG002
+        """Nothing more."""
+        return self
+
+    def inner_calls(self, collective: str, choice: Choice) -> Sequence[InnerCall]:  # noqa: ARG002
+        """None that a file decides."""
+        return ()
+
+    def tells_ranks(self, collective: str) -> bool:  # noqa: ARG002
+        return True
+
+    def takers(self, said_under: Callable[[Mapping[str, str]], str]) -> tuple[list[str], list[str]]:
+        del said_under
+        return [], []
+
+
 class Steered:
     """A library that takes algorithms while it runs, and that tells all without a job."""
 
     steered: ClassVar[bool] = True
+
+    def tells_ranks(self, collective: str) -> bool:  # noqa: ARG002
+        return True
 
     def in_job(self, said_under: Callable[[Mapping[str, str]], str], place: Path) -> Self:  # noqa: ARG002
         """Nothing more."""

@@ -4,12 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import ClassVar
 
+from colltune.bench.backends.contract import ByLaunches
 from colltune.catalog import Catalogue, load
 from colltune.core.decision_table import DecisionTable
 from colltune.core.errors import InputError, on_os_error
-from colltune.core.inner_calls import InnerCall
 from colltune.core.rules import RuleSet
 from colltune.core.sample import DEFAULT, Choice, Scenario
 from colltune.emit.intelmpi import DUMP, IntelMpiEmitter, Presets, asked
@@ -20,13 +19,11 @@ _ADJUST, _TUNING = "I_MPI_ADJUST_", "I_MPI_TUNING"
 
 
 @dataclass(frozen=True)
-class IntelMpiBackend:
+class IntelMpiBackend(ByLaunches):
     """``presets``: what the library of a job says; None outside of one."""
 
     catalogue: Catalogue
     presets: Presets | None = None
-    steered: ClassVar[bool] = False
-    agent_variables: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
     def of(cls, version: str) -> "IntelMpiBackend":
@@ -57,10 +54,6 @@ class IntelMpiBackend:
         known = DecisionTable.of(rule_set).map(lambda c: c if c == DEFAULT or emitter.has(name, c) else DEFAULT)
         return known.rule_set()
 
-    def inner_calls(self, collective: str, choice: Choice) -> Sequence[InnerCall]:  # noqa: ARG002
-        """None that a file decides."""
-        return ()
-
     def twin(self, scenario: Scenario, thread_level: str) -> Choice | None:  # noqa: ARG002
         if self.presets is None or scenario.collective not in self.presets.numbers:
             return None
@@ -79,10 +72,6 @@ class IntelMpiBackend:
     def describe_default(self, scenario: Scenario, thread_level: str) -> str:
         same = self.twin(scenario, thread_level)
         return _OWN if same is None else f"{_OWN}, {same}"
-
-    def takers(self, said_under: Callable[[Mapping[str, str]], str]) -> tuple[list[str], list[str]]:
-        del said_under
-        return [], []
 
     def obstacles(self, environ: Mapping[str, str]) -> list[str]:
         return find_obstacles(environ)

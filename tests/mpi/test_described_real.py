@@ -1,0 +1,110 @@
+"""An MPI that its user describes by a file alone: a made-up one, which is MPICH with variables of another form."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from jobs import colltune
+
+from colltune.core.sample import Status
+from colltune.mpi.installation import Installation
+from colltune.store.journal import read_journal
+from colltune.store.tuning import JOURNAL, load_tuning
+
+SOURCE = Path(__file__).parents[1] / "native" / "madeup_mpi.c"
+MARK = "Made-up MPI, build "
+DESCRIPTION = f"""
+[mpi]
+title = "Made-up MPI"
+mark = "{MARK}"
+version = "3.1"
+
+[needs]
+MADEUP_TAKES_VARIABLES = "yes"
+
+[form]
+variable = "MADEUP_{{COLLECTIVE}}"
+rule = "{{value}}={{low}}..{{high}}/{{ranks_low}}..{{ranks_high}}"
+separator = ","
+
+[collectives.bcast]
+basis = "message"
+algorithms = [{{ key = "linear", value = "flat" }}, {{ key = "wrong" }}, {{ key = "ends" }}]
+
+[collectives.allreduce]
+basis = "message"
+algorithms = [{{ key = "linear", value = "flat" }}]
+"""
+PROGRAM = """
+#include <mpi.h>
+int main(int argc, char **argv)
+{
+    int values[64] = {0};
+    MPI_Init(&argc, &argv);
+    for (int i = 0; i < 10; i++)
+        MPI_Bcast(values, 16, MPI_INT, 0, MPI_COMM_WORLD);
+    MPI_Finalize();
+    return 0;
+}
+"""
+
+
+@pytest.fixture
+def madeup(mpi: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The mpiexec of the made-up MPI, which COLLTUNE_MPI describes."""
+    theirs, place = mpi.libmpi.parent, tmp_path / "madeup"
+    (place / "bin").mkdir(parents=True)
+    (place / "lib").mkdir()
+    for file in theirs.iterdir():
+        if not file.name.startswith("libmpi."):
+            (place / "lib" / file.name).symlink_to(file)
+    (place / "lib" / "libmpi.so").symlink_to(mpi.libmpi.name)
+    (place / "lib" / mpi.libmpi.name).write_bytes(mpi.libmpi.read_bytes() + MARK.encode())
+    layer = place / "lib" / "madeup.so"
+    flags = ["-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    subprocess.run([str(mpi.mpicc), *flags, str(SOURCE), "-o", str(layer)], check=True)
+    for name, words in (
+        ("mpicc", f'exec {mpi.mpicc} "$@" -L{place}/lib -Wl,-rpath,{place}/lib'),
+        (
+            "mpiexec",
+            f'[ "$1" = --version ] && exec {mpi.mpiexec} "$@"; exec {mpi.mpiexec} -genv LD_PRELOAD {layer} "$@"',
+        ),
+    ):
+        (place / "bin" / name).write_text(f"#!/bin/sh\n{words}\n")
+        (place / "bin" / name).chmod(0o755)
+    described = tmp_path / "madeup.toml"
+    described.write_text(DESCRIPTION)
+    monkeypatch.setenv("COLLTUNE_MPI", str(described))
+    return place / "bin" / "mpiexec"
+
+
+def test_two_commands_tune_a_program_and_run_it(madeup: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "tuned"
+    assert colltune("lint", tmp_path / "madeup.toml").returncode == 0
+    words = ["--mpiexec", madeup, "--ppn", "2", "--sizes", "64,512", "--budget", "60s", "--out", out]
+    done = colltune("tune", "bcast", *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Made-up MPI 3.1" in done.stdout or "described 3.1" in done.stdout
+    status = {(s.choice.algorithm, s.status) for s in read_journal(out / JOURNAL).samples}
+    assert ("linear", Status.OK) in status
+    assert {found for name, found in status if name == "ends"} <= {Status.CRASHED}
+    assert not {found for name, found in status if name == "wrong"} & {Status.OK}
+    tuning = load_tuning(out)
+    assert tuning.variables["MADEUP_TAKES_VARIABLES"] == "yes"
+    assert "flat=" in tuning.variables["MADEUP_BCAST"]
+    assert "wrong" not in tuning.variables["MADEUP_BCAST"]
+
+    source, program = tmp_path / "program.c", tmp_path / "program"
+    source.write_text(PROGRAM)
+    subprocess.run([str(madeup.with_name("mpicc")), str(source), "-o", str(program)], check=True)
+    job = [madeup, "-n", "2", program]
+    ran = colltune("run", out, "--", *job, MADEUP_SHOW="1")
+    assert ran.returncode == 0, ran.stderr
+    assert "madeup flat: bcast 10," in ran.stderr
+    verified = colltune("verify", "--results", out, "--mpiexec", madeup)
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+
+    monkeypatch.delenv("COLLTUNE_MPI")
+    refused = colltune("run", out, "--", *job)
+    assert refused.returncode == 2
+    assert "COLLTUNE_MPI" in refused.stderr
