@@ -1,6 +1,7 @@
 """`colltune run --auto`: a program whose runs tune it, and undo it."""
 
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,12 +10,15 @@ from slow_default import colltune
 from switchback_loop import broadcasts, delay, loop_on
 from test_switchback import Measured
 
+from colltune.core.proven import PredictedSizes, Summary
+from colltune.core.rules import RuleSet
 from colltune.core.sample import DEFAULT
 from colltune.deploy.explored import load_candidates, save_candidates
-from colltune.emit.live_rules import live_numbers
+from colltune.emit.live_rules import live_basis, live_numbers
 from colltune.mpi.installation import Installation
 from colltune.store.applications import application_runs
 from colltune.store.earlier import GAIN_PAGE, HISTORY
+from colltune.store.tuning import load_tuning, save_tuning
 
 # Calls as few as these are not tried, however much of the time they take.
 FEW = r"nothing is tried: calls that can be tuned take [\d.]+% of its time, (but .* 50 times|and no kind of call)"
@@ -74,6 +78,33 @@ def test_runs_find_a_faster_choice_use_it_and_leave_it_where_it_turns_bad(
     delay(loop, monkeypatch, "tuned", 1000)
     assert "no longer used: bcast" in run(loop, memory, 2000, 0)
     assert "no choice that was tried is surely faster than the library's own" in run(loop, memory, 2000, 0)
+
+
+def test_what_was_predicted_is_confirmed_where_it_is_fast_and_withdrawn_where_it_is_slow(
+    mpi: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On MPICH, from a directory in which a prediction chose for all broadcasts, and no rule is in force at first."""
+    (loop, choice), memory = loop_on(mpi, tmp_path), tmp_path / "memory"
+    rules = {"bcast": RuleSet.always("bcast", live_basis(loop.mpi.bench.catalogue, "bcast"), choice)}
+    summary = Summary(gated=False, prediction=PredictedSizes({"bcast": (64,)}, ()))
+    save_tuning(memory, replace(loop.mpi.bench.tuning(rules), summary=summary))
+    delay(loop, monkeypatch)
+    assert f"what was predicted first (bcast 64 B to 127 B by {choice})" in run(loop, memory, 5000, 0)
+    # What is slow is tried in so few calls that it takes many to tell that it is.
+    for slow, calls, end in (("default", 2000, "predicted and confirmed"), ("tuned", 40000, "predicted and withdrawn")):
+        own = tmp_path / slow
+        shutil.copytree(memory, own)
+        delay(loop, monkeypatch, slow, 1000)
+        for number in range(2, 9):
+            said = run(loop, own, calls, 0)
+            assert number > 2 or "no rule in force yet" in said
+            if end in said:
+                break
+        else:
+            pytest.fail(f"not {end}: {said}")
+        assert f"by {choice}" in said.partition(end)[2]
+        # The file says what was predicted, whatever the runs of one program found.
+        assert load_tuning(own).rule_sets == rules
 
 
 def test_a_program_that_fails_is_recorded_anew(loop: Measured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

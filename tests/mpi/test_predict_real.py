@@ -134,8 +134,19 @@ def test_the_command_and_a_job_under_its_files(bench: Workbench, mpi: Installati
     job = [str(mpi.mpiexec), "-n", "2", program(mpi.mpicc, "one_sum.c")]
     run = run_to_end([*colltune, "run", str(out), "--", *job])
     assert run.returncode == 0, run.stderr
-    report = run_to_end([*colltune, "report", str(out)])
-    assert "Traceback" not in report.stderr
+    predicted = "predicted from other clusters' times, not proven"
+    assert predicted in run.stderr
+    for words in (
+        ["report", str(out), "--text"],
+        ["explain", str(out), "allgather", "--size", "1KiB"],
+        ["lint", str(out)],
+        ["env", str(out), "--mpiexec", str(mpi.mpiexec)],
+        ["verify", str(out), "--results", "--short", "--ppn", "2"],
+    ):
+        done = run_to_end([*colltune, *words], check=True)
+        assert predicted in " ".join((done.stdout + done.stderr).split()), words
+    run_to_end([*colltune, "report", str(out)], check=True)
+    assert predicted in (out / "report.html").read_text().replace("&#39;", "'")
 
 
 def test_a_prediction_is_installed_beside_the_mpi_used_by_a_job_and_removed(mpi: Installation, tmp_path: Path):
@@ -157,7 +168,16 @@ def test_a_prediction_is_installed_beside_the_mpi_used_by_a_job_and_removed(mpi:
         assert run.returncode == 0, run.stderr
         path = os.pathsep.join([str(mpi.mpiexec.parent), os.environ["PATH"]])
         site = [*colltune, "site", "init", str(tmp_path / "site"), "--predict", "--hardware", str(record)]
-        assert "predicted, not proven" in run_to_end(site, check=True, env={**os.environ, "PATH": path}).stdout
+        around = {**os.environ, "PATH": path}
+        assert "predicted, not proven" in run_to_end(site, check=True, env=around).stdout
+        status = run_to_end([*colltune, "site", "status", str(tmp_path / "site")], check=True, env=around)
+        assert f"jobs of which no release is get {beside}: predicted, not proven" in status.stdout
+        # Its jobs run under a copy of their own, and with --measure they try what was predicted.
+        under = [*colltune, "site", "run", "--store", str(tmp_path / "site"), "--out", str(tmp_path / "copies")]
+        assert "predicted from other clusters' times" in run_to_end([*under, "--", *job], check=True, env=around).stderr
+        measured = run_to_end([*under, "--measure", "--", *job], check=True, env=around)
+        assert "run 1: recorded what the program calls" in measured.stderr
+        assert not (beside / "history").exists()
         save_tuning(beside, replace(tuning, summary=Summary()))
         assert "it stays as it is" in run_to_end(install, check=True).stdout
         assert load_tuning(beside).summary.prediction is None

@@ -80,6 +80,23 @@ def test_what_whole_blocks_say_is_slower_is_not_used_though_its_calls_are_faster
     assert plan(moved) == (None, TREE)
 
 
+def test_what_was_predicted_is_used_after_a_run_that_finds_it_faster_and_then_confirmed_or_withdrawn() -> None:
+    kind = replace(KIND, choices=(TREE, RING, CHAIN), predicted=TREE)
+
+    def after(*standings: Standing) -> tuple[Choice | None, Choice | None, bool | None]:
+        found = next_run([kind], lambda _kind: DEFAULT, standings)
+        return found.in_force.get(kind), found.tried.get(kind), found.confirmed.get(kind)
+
+    assert after() == (None, TREE, None)
+    assert after(said(TREE, 1.2, 0.9, 1.5, runs=1)) == (TREE, None, None)  # another choice would not be used yet
+    assert after(said(RING, 1.2, 0.9, 1.5, runs=1))[0] is None
+    assert after(said(TREE, 1.2, 1.1, 1.3)) == (TREE, None, True)
+    assert after(said(TREE, 1.01, 0.9, 1.5)) == (None, RING, False)
+    assert after(said(TREE, 0.9, 0.7, 1.02)) == (None, RING, False)
+    assert after(said(TREE, 1.2, 1.1, 1.3, off=1)) == (None, RING, False)
+    assert after(said(TREE, 1.2, 0.9, 1.5), said(RING, 1.4, 1.2, 1.6)) == (RING, None, None)
+
+
 def test_calls_of_another_size_or_shape_say_nothing() -> None:
     faster = said(RING, 1.2, 1.1, 1.3)
     assert plan(replace(faster, size_most=128)) == (None, RING)
@@ -110,6 +127,8 @@ def test_candidates_are_read_as_they_were_written(tmp_path: Path) -> None:
     found = Candidates(Application(("mpiexec", "./app"), "app", "1234"), "build", (KIND,), TEXT)
     save_candidates(tmp_path, found)
     assert load_candidates(tmp_path) == found
+    save_candidates(tmp_path, predicted := replace(found, kinds=(replace(KIND, predicted=RING),)))
+    assert load_candidates(tmp_path) == predicted
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from colltune.core.errors import InputError
 from colltune.core.proven import Decision, Summary, Verdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import DEFAULT, Choice, Scenario, SizeBasis
-from colltune.session.site.runs import copied_if_released
+from colltune.session.site.runs import copied_if_shared
 from colltune.session.site.state import add_or_put_by, add_pending
 from colltune.site.entry import Entry, Identity
 from colltune.site.knowledge import STALE_S
@@ -219,13 +219,13 @@ def test_what_runs_under_a_tuning_of_a_release_leaves_the_release_as_it_is(store
     release = publish(store, "root", "1", lint, NOW)
     place = release.place / release.tunings[0].directory
     notes: list[str] = []
-    made = copied_if_released(place, notes.append, tmp_path / "copies")
+    made = copied_if_shared(place, notes.append, tmp_path / "copies")
     assert made == tmp_path / "copies" / release.name / "2x2"
     assert load_tuning(made) == load_tuning(place)
     leave_run(made, load_tuning(made).environment, TREE, 1.2)
-    assert copied_if_released(place, notes.append, tmp_path / "copies") == made
+    assert copied_if_shared(place, notes.append, tmp_path / "copies") == made
     assert str(made) in notes[0]
-    assert copied_if_released(made, pytest.fail) == made
+    assert copied_if_shared(made, pytest.fail) == made
     assert read_release(release.place) == release
 
 

@@ -59,6 +59,7 @@ def status(
     store: Store = None,
 ) -> None:
     """Say what is known by shape of job and collective, how old it is, and what the next job would measure."""
+    from colltune.session.site.runs import predicted_here
     from colltune.session.site.state import status as find_status
 
     found = find_status(_opened(directory or store))
@@ -70,6 +71,8 @@ def status(
         typer.echo(f"in quarantine: {name[:29]}: {reason}")
     published = ", ".join(found.releases) or "none"
     typer.echo(f"releases: {published}; active: {found.active or 'none'}")
+    if (predicted := predicted_here()) is not None:
+        typer.echo(f"jobs of which no release is get {predicted}: predicted, not proven")
 
 
 def _show_machine(machine: SiteMachine) -> None:
@@ -174,7 +177,10 @@ def run(
     out: Annotated[Path, typer.Option(help="Where the tuning of the release is copied to.")] = Path("colltune-release"),
     store: Store = None,
 ) -> None:
-    """Run a command with the active release: colltune site run -- mpiexec -n 4 ./app."""
+    """Run a command with the active release: colltune site run -- mpiexec -n 4 ./app.
+
+    What was predicted for the MPI is for jobs of which no release is; with --measure as by run --auto.
+    """
     import os
     import sys
 
@@ -187,10 +193,12 @@ def run(
         raise InputError("there is no command to run", "Write: colltune site run -- mpiexec -n 4 ./app")
     found = _opened(store)
     given = given_here(found, out)
-    if given.tuning is None:
-        typer.echo(f"colltune: {given.release.name} has no tuning for this job; it runs by default", err=True)
+    if given is None:
+        typer.echo("colltune: the active release has no tuning for this job; it runs by default", err=True)
         replace_by(context.args, (context.args, os.environ))
-    options = ["--measure", "--share", share] if measure else []
+    how = ["--auto"] if given.release is None else ["--measure", "--share", share]
+    options = how if measure else []
     command = [sys.executable, "-P", "-m", "colltune", "run", *options, str(given.tuning), "--", *context.args]
-    environment = {**os.environ, LOADED: str(given.release.place.resolve())}
+    loaded = {} if given.release is None else {LOADED: str(given.release.place.resolve())}
+    environment = {**os.environ, **loaded}
     replace_by(context.args, (command, environment))

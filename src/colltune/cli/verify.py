@@ -127,8 +127,11 @@ def verify(
     from colltune.core.units import parse_duration
     from colltune.judge.finding import ExitCode
     from colltune.session.compare import verify as compare_with_default
+    from colltune.store.tuning import load_tuning
 
     machine = machine_options(where)
+    if how := load_tuning(tuned).summary.predicted_text:
+        echo(f"the rules of {tuned} are {how}", err=as_json)
     if quick + results + as_json > 1:
         raise InputError("--quick, --results and --json ask for different things", "Give one of them")
     if results:

@@ -161,6 +161,7 @@ def upper_bound(ratios: Sequence[float], confidence: float = CONFIDENCE) -> floa
 
 # No scheduler gives a job more time than a week.
 MOST_BUDGET_S = 7 * 86400.0
+_PREDICTED = "predicted from other clusters' times, not proven: nothing was measured here"
 
 
 class StopReason(StrEnum):
@@ -294,6 +295,11 @@ class Summary:
     heap: HeapRuns | None = None
     prediction: PredictedSizes | None = None
     disturbance: Disturbance | None = None
+
+    @property
+    def predicted_text(self) -> str:
+        """What has to be said wherever rules are seen that nothing was measured for; "" for others."""
+        return "" if self.prediction is None else _PREDICTED
 
     @property
     def disturbed_text(self) -> str:

@@ -35,7 +35,7 @@ class CallKind:
     """Calls of one collective and one class of sizes (a power of two) on communicators of one shape.
 
     ``size``: in bytes as rules of ``basis`` compare them. ``share``: of the program's time.
-    ``choices``: what may be tried, in this order.
+    ``choices``: what may be tried, in this order. ``predicted``: the one that a prediction chose; the default for none.
     """
 
     collective: str
@@ -45,6 +45,7 @@ class CallKind:
     size: Span
     share: float
     choices: tuple[Choice, ...]
+    predicted: Choice = DEFAULT
 
     @property
     def region(self) -> Region:
@@ -84,6 +85,7 @@ class _WrittenKind(msgspec.Struct):
     size: tuple[int, int | None]
     share: float
     choices: tuple[str, ...]
+    predicted: str = str(DEFAULT)
 
     def read(self) -> CallKind:
         low, high = self.size
@@ -94,7 +96,8 @@ class _WrittenKind(msgspec.Struct):
         ):
             raise ValueError(f"{self} is no kind of call")
         choices = tuple(map(read_choice, self.choices))
-        return CallKind(self.collective, self.basis, self.nodes, self.ppn, Span(low, high), self.share, choices)
+        size, predicted = Span(low, high), read_choice(self.predicted)
+        return CallKind(self.collective, self.basis, self.nodes, self.ppn, size, self.share, choices, predicted)
 
 
 class _Written(msgspec.Struct):
@@ -112,6 +115,7 @@ def save_candidates(directory: Path, found: Candidates) -> None:
             **{name: getattr(kind, name) for name in ("collective", "basis", "nodes", "ppn", "share")},
             "size": (kind.size.low, kind.size.high),
             "choices": [str(choice) for choice in kind.choices],
+            "predicted": str(kind.predicted),
         }
         for kind in found.kinds
     ]

@@ -41,3 +41,8 @@ class Installation:
     libmpi: Path
     build: str
     compile_command: tuple[str, ...] = ()
+
+    @property
+    def predicted(self) -> Path:
+        """Where a tuning lies that was predicted when this MPI was installed, if one was."""
+        return self.mpiexec.parents[1] / "share" / "colltune" / "predicted"

@@ -60,6 +60,8 @@ def headline(findings: Findings, most: int = _NAMED) -> str:
 def nothing_text(findings: Findings) -> str:
     """The headline where nothing is proven."""
     names = ", ".join(findings.rule_sets)
+    if how := findings.summary.predicted_text:
+        return f"{names}: {how}"
     if not findings.summary.gated:
         return f"{names}: tuned without a proof, so calls may be slower"
     is_judged = findings.summary.disturbance is None or not findings.summary.disturbance.is_busy

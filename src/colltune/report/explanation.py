@@ -33,7 +33,7 @@ class Explanation:
     ``runs``, ``default_runs``: what the library runs with the tuning and without it, in its own names. ``samples``:
     of the campaign; ``proofs``: of the gate. ``decisions``: of the gate, None where it was off. ``twin``: the choice
     that runs what the default runs, None where none is known. ``applications``: what runs of the application say.
-    ``disturbed_text``: the sentence on other programs.
+    ``disturbed_text``: the sentence on other programs; ``predicted_text``: on rules that nothing was measured for.
     """
 
     scenario: Scenario
@@ -47,6 +47,7 @@ class Explanation:
     twin: Callable[[Scenario], Choice | None] = lambda _scenario: None
     applications: Sequence[Standing] = ()
     disturbed_text: str = ""
+    predicted_text: str = ""
 
 
 def format_explanation(explanation: Explanation, width: int = WIDTH) -> str:
@@ -60,7 +61,8 @@ def format_explanation(explanation: Explanation, width: int = WIDTH) -> str:
         _line("runs", explanation.runs),
         _line("default", explanation.default_runs),
     ]
-    parts += [_line("not calm", explanation.disturbed_text)] if explanation.disturbed_text else []
+    notes = {"not calm": explanation.disturbed_text, "rules are": explanation.predicted_text}
+    parts += [_line(label, text) for label, text in notes.items() if text]
     parts += [_line("runs say", standing_text(one)) for one in explanation.applications if one.covers(scenario)]
     nearest = nearest_scenarios(scenario, explanation.samples)
     if not nearest:

@@ -70,6 +70,7 @@ def build_page(findings: Findings, directory: Path) -> str:
         version=__version__,
         warnings=list(warnings(findings)),
         tried=_tried(findings),
+        predicted=findings.summary.predicted_text,
         without_charts=not charts,
         panels=drawn[:shown],
         more_panels=drawn[shown:],

@@ -51,6 +51,7 @@ def explain_call(
             _twin_in(tuning),
             said_of(directory, environment, lambda _text: None),
             tuning.summary.disturbed_text,
+            tuning.summary.predicted_text,
         ),
         width,
     )

@@ -25,8 +25,8 @@ class Linted:
     """What was found in ``contents``, the files by name.
 
     ``library``: who reads them, "mpich" or "openmpi", in the release ``version``; "described" of descriptions of an
-    MPI, which colltune reads. ``formats``: of the files. ``note``:
-    what the reader should know of that release, "" for nothing. ``installation``: the MPI that was asked, if one was.
+    MPI, which colltune reads. ``formats``: of the files. ``note``: what the reader should know of that release, and of
+    tunings that were predicted, "" for nothing. ``installation``: the MPI that was asked, if one was.
     """
 
     library: str
@@ -96,7 +96,19 @@ def lint_selection(
                 raise
     version = mpi_version or (installation.version if installation else "")
     findings = tuple(_findings(library, contents, formats, version, installation))
-    return Linted(library, version, findings, contents, formats, load(library, version).warning or "", installation)
+    notes = [load(library, version).warning or "", *map(_predicted_text, files)]
+    note = "; ".join(text for text in notes if text)
+    return Linted(library, version, findings, contents, formats, note, installation)
+
+
+def _predicted_text(given: Path) -> str:
+    """The statement on a tuning that was predicted; "" for other files."""
+    if not given.is_dir():
+        return ""
+    from colltune.store.tuning import load_tuning
+
+    how = load_tuning(given).summary.predicted_text
+    return f"{given} is {how}" if how else ""
 
 
 def _tuned_version(files: Sequence[Path]) -> str | None:

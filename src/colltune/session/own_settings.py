@@ -58,4 +58,6 @@ def effect_lines(force: AppliedTuning, command: Sequence[str], obstacles: Sequen
     departing = [name for name, rules in force.tuning.rule_sets.items() if rules.departs]
     of_mpich = departing if force.tuning.environment.mpi == "mpich" else ()
     warnings = [*obstacles, settings_line(force.around, of_mpich, force.variables)]
-    return [*filter(None, [silent_rules(force, command)]), *(f"warning: {text}" for text in warnings if text)]
+    how = force.tuning.summary.predicted_text
+    notes = [f"the rules of {force.directory} are {how}" if how else "", silent_rules(force, command)]
+    return [*filter(None, notes), *(f"warning: {text}" for text in warnings if text)]

@@ -31,7 +31,6 @@ from colltune.store.tuning import MANIFEST, Tuning, load_tuning, save_tuning
 _MOST_RISK = 0.5
 # Beside an MPI: for jobs of so many nodes, where nobody says how many, with a rank on each core.
 _NODES_OF_SITE = 32
-_BESIDE_MPI = Path("share", "colltune", "predicted")
 
 
 @dataclass(frozen=True)
@@ -183,7 +182,7 @@ def predict_here(
     opened = open_workbench(where, os.environ)
     bench = widened(opened, machine.nodes, machine.ppn)
     mpiexec = bench.installation.mpiexec
-    out = out or mpiexec.parents[1] / _BESIDE_MPI
+    out = out or bench.installation.predicted
     if existing_tuning(out, bench.environment) is not None:
         return Predicted(None, out, str(mpiexec))
     result = predict(bench, known, largest_bytes, collectives, risk)

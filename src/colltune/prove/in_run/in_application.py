@@ -167,10 +167,12 @@ _FEWEST_RUNS, _PATIENT_RUNS = 2, 4
 @dataclass(frozen=True)
 class NextRun:
     """``in_force``: by kind, the choice, or the default where a rule of the tuning was found slower. ``tried``: one
-    choice of each kind that is still open."""
+    choice of each kind that is still open. ``confirmed``: of a predicted choice, True once it is surely faster, False
+    where no run finds it faster; nothing while that is open."""
 
     in_force: Mapping[CallKind, Choice]
     tried: Mapping[CallKind, Choice]
+    confirmed: Mapping[CallKind, bool]
 
 
 def next_run(kinds: Iterable[CallKind], proven: Callable[[CallKind], Choice], standings: Sequence[Standing]) -> NextRun:
@@ -178,6 +180,7 @@ def next_run(kinds: Iterable[CallKind], proven: Callable[[CallKind], Choice], st
     known = {(s.collective, s.choice, s.size_most.bit_length(), s.nodes, s.ppn): s for s in standings}
     in_force: dict[CallKind, Choice] = {}
     tried: dict[CallKind, Choice] = {}
+    confirmed: dict[CallKind, bool] = {}
     for kind in kinds:
         own = proven(kind)
         of_kind = {choice: known.get(_key(kind, choice)) for choice in dict.fromkeys((own, *kind.choices))}
@@ -188,11 +191,17 @@ def next_run(kinds: Iterable[CallKind], proven: Callable[[CallKind], Choice], st
             in_force[kind] = DEFAULT
         measured = {choice: s for choice, s in of_kind.items() if s is not None and choice != DEFAULT}
         faster = {choice: standing for choice, standing in measured.items() if _pays(standing)}
+        if (standing := measured.get(kind.predicted)) is not None:
+            promises = not _is_closed(standing) and standing.faster_in_calls.estimate > THRESHOLD
+            if _pays(standing) or not promises:
+                confirmed[kind] = promises
+            elif not faster:
+                faster[kind.predicted] = standing  # two findings that agree: other clusters', and of a run here
         if faster:
             in_force[kind] = max(faster, key=lambda choice: faster[choice].faster_in_calls.estimate)
         elif (choice := _tried(kind.choices, measured)) is not None:
             tried[kind] = choice
-    return NextRun(in_force, tried)
+    return NextRun(in_force, tried, confirmed)
 
 
 def _key(kind: CallKind, choice: Choice) -> KindOfCalls:
@@ -208,13 +217,18 @@ def _pays(standing: Standing) -> bool:
     return len(standing.launches) >= _FEWEST_RUNS and standing.faster_in_calls.low > THRESHOLD and not _hurts(standing)
 
 
+def _is_closed(standing: Standing) -> bool:
+    """Whether it is not to be tried again: it hurts, or is surely no more than 3% faster."""
+    return _hurts(standing) or standing.faster_in_calls.high <= THRESHOLD
+
+
 def _tried(choices: Sequence[Choice], measured: Mapping[Choice, Standing]) -> Choice | None:
     """First what looks faster, for some runs; then what was not looked at, in order; then the rest. None: all choices
     are surely no more than 3% faster."""
     open_choices = []
     for choice in choices:
         standing = measured.get(choice)
-        if not _hurts(standing) and (standing is None or standing.faster_in_calls.high > THRESHOLD):
+        if standing is None or not _is_closed(standing):
             open_choices.append(choice)
 
     def promise(choice: Choice) -> tuple[bool, bool, float]:

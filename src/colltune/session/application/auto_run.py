@@ -3,7 +3,8 @@
 The first run records what the program calls; at its end the calls that cost most, and the choices that may be tried in
 them, are found, and every choice passes the conformance check on the job of the program. Each later run has those rules
 in force that earlier runs found faster, and tries one more choice for each kind of call that is still open
-(`prove/in_run/in_application.py`).
+(`prove/in_run/in_application.py`). In a directory of `colltune predict` what was predicted is tried first, and
+confirmed or withdrawn by what the runs measure.
 """
 
 import os
@@ -84,16 +85,21 @@ def prepare(directory: Path, profile: Profile, application: Application) -> Prep
     Raises ColltuneError where the job of the program cannot be opened, and where its library fails by itself.
     """
     bench = _bench_of(profile)
+    predicted: Mapping[str, RuleSet] = {}
     if (directory / MANIFEST).exists():
         tuning = load_deployable(directory)
         require_tuned(bench, tuning.environment)
+        if tuning.summary.prediction is not None:
+            predicted = tuning.rule_sets
+            if tuning.live is None:  # none of its rules is in force before a run has found it faster
+                save_tuning(directory, tuning := with_live(bench, tuning, {}))
     else:
         names = sorted({one.collective for one, _ in profile.tunable()})
         default = {name: RuleSet.always(name, live_basis(bench.catalogue, name)) for name in names}
         tuning = with_live(bench, Tuning(bench.environment, default, {}, {}), {})
         save_tuning(directory, tuning)
     model = load_model()
-    kinds = [_kind(bench, model, *one) for one in costly(profile, bench)]
+    kinds = [_kind(bench, model, predicted, *one) for one in costly(profile, bench)]
     emitter = LiveEmitter(bench.catalogue, bench.settings)
     checked, notes = _safe(bench, tuning, [kind for kind in kinds if kind.choices], directory)
     safe = [one for one in checked if one.choices]
@@ -168,7 +174,12 @@ def costly(profile: Profile, bench: Workbench) -> list[_Found]:
 
 
 def _kind(
-    bench: Workbench, model: TimesModel, key: tuple[str, int, int, int], share: float, scenarios: Sequence[Scenario]
+    bench: Workbench,
+    model: TimesModel,
+    predicted: Mapping[str, RuleSet],
+    key: tuple[str, int, int, int],
+    share: float,
+    scenarios: Sequence[Scenario],
 ) -> CallKind:
     collective, nodes, ppn, bits = key
     basis = live_basis(bench.catalogue, collective)
@@ -176,8 +187,10 @@ def _kind(
     own = {DEFAULT, *(bench.baseline(scenario) for scenario in scenarios)}
     legal = [choice for choice in bench.legal(scenarios[0]) if choice not in own]
     legal = [choice for choice in legal if all(choice in bench.legal(scenario) for scenario in scenarios[1:])]
-    choices = tuple(_by_promise(model, scenarios[-1], legal)[:_MOST_CHOICES])
-    return CallKind(collective, basis, nodes, ppn, size, share, choices)
+    decided = (RuleSet.decided(predicted, scenario) for scenario in scenarios)
+    chosen = next((choice for choice in decided if choice in legal), DEFAULT)
+    ordered = sorted(_by_promise(model, scenarios[-1], legal), key=lambda choice: choice != chosen)
+    return CallKind(collective, basis, nodes, ppn, size, share, tuple(ordered[:_MOST_CHOICES]), chosen)
 
 
 def _by_promise(model: TimesModel, scenario: Scenario, choices: Sequence[Choice]) -> list[Choice]:
@@ -220,7 +233,11 @@ def _safe(
         for number, one in enumerate(kinds):
             if one.collective in departing(checked.rule_sets) and place < len(one.choices):
                 right[number].append(one.choices[place])
-    return [replace(one, choices=tuple(right[number])) for number, one in enumerate(kinds)], notes
+    checked_kinds = [
+        replace(kind, choices=tuple(some), predicted=kind.predicted if kind.predicted in some else DEFAULT)
+        for kind, some in zip(kinds, (right[number] for number in range(len(kinds))), strict=True)
+    ]
+    return checked_kinds, notes
 
 
 @dataclass(frozen=True)
@@ -265,7 +282,8 @@ class FirstRun:
         if found.kinds:
             text = (
                 f"{format_count(len(found.kinds), 'kind')} of its calls can be tuned and take {found.share:.1%} of its"
-                " time. The next runs try faster algorithms in them. Checking that these give right results took"
+                f" time. The next runs try faster algorithms in them{_predicted_text(found.kinds)}. Checking that these"
+                " give right results took"
                 f" {format_duration(time.monotonic() - began_s)} after the program's end"
             )
         listener(f"run {number}: recorded what the program calls; {text}")
@@ -308,6 +326,9 @@ def ready_auto(
     """
     if not command:
         raise InputError("there is no command to run", "Write: colltune run --auto tuned/ -- mpiexec -n 4 ./app")
+    from colltune.session.site.runs import copied_if_shared
+
+    directory = copied_if_shared(directory, listener)
     application, candidates = application_of(command, environment), None
     try:
         candidates = load_candidates(directory)
@@ -315,9 +336,6 @@ def ready_auto(
         listener(f"{error.what}; its calls are recorded again")
     if candidates is None or not candidates.application.is_same(application) or not (directory / MANIFEST).exists():
         return FirstRun(directory, command, environment, application)
-    from colltune.session.site.runs import copied_if_released
-
-    directory = copied_if_released(directory, listener)
     memory = _Memory(directory, application, load_deployable(directory), candidates)
     if candidates.mpi_build != memory.tuning.environment.mpi_build:  # it was tuned anew, with another MPI
         return FirstRun(directory, command, environment, application)
@@ -327,8 +345,7 @@ def ready_auto(
         text = "no choice that was tried is surely faster than the library's own in what this program calls"
         kept = any(rules.departs for rules in (memory.tuning.live or {}).values())
         text = f"nothing is tried: {candidates.why_none}" if candidates.why_none else text
-        what = "proven" if memory.tuning.summary.prediction is None else "predicted"
-        text += f"; the {what} rules of {directory} decide the calls that they are for" if kept else ""
+        text += f"; the proven rules of {directory} decide the calls that they are for" if kept else ""
         listener(text)  # without a number: such a run leaves no record
         return ready_run(directory, command, RunOptions(via="live"), environment, listener)
     force = put_in_force(directory, memory.tuning, environment, "live", command)
@@ -352,11 +369,25 @@ def _changes(before: NextRun, after: NextRun) -> str:
     texts = [
         f"{format_count(len(after.tried), 'kind')} of calls still open" if after.tried else "nothing is left to try"
     ]
-    for title, kinds, of in (("from the next run on", came, after), ("no longer used", left, before)):
-        if kinds:
-            texts.append(f"{title}: " + ", ".join(_text(kind, of) for kind in kinds))
+    decided = {kind: holds for kind, holds in after.confirmed.items() if before.confirmed.get(kind) is not holds}
+    told = {
+        "from the next run on": [(kind, after.in_force[kind]) for kind in came],
+        "no longer used": [(kind, before.in_force[kind]) for kind in left],
+        "predicted and confirmed": [(kind, kind.predicted) for kind, holds in decided.items() if holds],
+        "predicted and withdrawn, for it is not faster here": [
+            (kind, kind.predicted) for kind, holds in decided.items() if not holds
+        ],
+    }
+    for title, some in told.items():
+        if some:
+            texts.append(f"{title}: " + ", ".join(_text(kind, choice) for kind, choice in some))
     return "; ".join(texts)
 
 
-def _text(kind: CallKind, plan: NextRun) -> str:
-    return f"{call_text(kind.collective, kind.size.low, kind.size.high)} by {plan.in_force[kind]}"
+def _text(kind: CallKind, choice: Choice) -> str:
+    return f"{call_text(kind.collective, kind.size.low, kind.size.high)} by {choice}"
+
+
+def _predicted_text(kinds: Sequence[CallKind]) -> str:
+    some = [_text(kind, kind.predicted) for kind in kinds if kind.predicted != DEFAULT]
+    return f", what was predicted first ({', '.join(some)})" if some else ""

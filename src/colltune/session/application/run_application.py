@@ -178,9 +178,9 @@ def ready_run(
         raise InputError("there is no command to run", "Write: colltune run tuned/ -- mpiexec -n 4 ./app")
     application = Application(tuple(command))
     if options.measures:
-        from colltune.session.site.runs import copied_if_released
+        from colltune.session.site.runs import copied_if_shared
 
-        directory = copied_if_released(directory, listener)
+        directory = copied_if_shared(directory, listener)
     tuning = load_deployable(directory, provisional=options.provisional)
     if tuning.left_out:
         listener(left_out_text(tuning.left_out))

@@ -1,5 +1,6 @@
 """Programs under the releases of a site: the tuning that a job gets, and copies to which runs may add."""
 
+import hashlib
 import os
 import shutil
 from collections.abc import Callable, Mapping
@@ -7,36 +8,51 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from colltune.core.errors import ColltuneError, InputError, on_os_error
+from colltune.machine.files import read_file
 from colltune.mpi.detect import ask_flux, find_mpi
 from colltune.mpi.job import find_job
 from colltune.site.modules import PublishedTuning
 from colltune.site.release import MANIFEST as RELEASE_MANIFEST
 from colltune.site.release import RELEASES, Release, active, read_release
 from colltune.site.store import SiteStore
+from colltune.store.tuning import MANIFEST
 
 COPIES = Path("colltune-release")  # where a job keeps its copies of tunings of a release
 
 
 @dataclass(frozen=True)
 class Given:
-    """A release that a job gets. ``tuning``: its directory, None where the release has none for the job's shape."""
+    """What a job gets. ``release``: the one that has its ``tuning``; None where that was predicted for the MPI."""
 
-    release: Release
-    tuning: Path | None
+    release: Release | None
+    tuning: Path
 
 
-def given_here(store: SiteStore, out: Path, environ: Mapping[str, str] = os.environ) -> Given:
-    """What this job gets, the tuning copied into ``out``: it stays, whatever the administrator does.
+def given_here(store: SiteStore, out: Path, environ: Mapping[str, str] = os.environ) -> Given | None:
+    """What this job gets, the tuning copied into ``out``: it stays, whatever the administrator does. None for nothing.
 
-    Raises InputError where no release is active, and ColltuneError where ``out`` cannot be written.
+    What was predicted for the MPI is for jobs of which the active release has no tuning. Raises InputError where there
+    is neither, and ColltuneError where ``out`` cannot be written.
     """
-    name = active(store)
-    if not name:
+    name, predicted = active(store), predicted_here(environ)
+    if name:
+        release = read_release(store.outbox / RELEASES / name)
+        job = find_job(environ, flux_resources=ask_flux(environ))
+        chosen = _fitting(release, find_mpi(None, environ, compiles=False).build, len(job.nodes), job.ppn)
+        if chosen is not None:
+            return Given(release, copied(release.place / chosen.directory, name, out))
+    elif predicted is None:
         raise InputError("no release of this site is active", "colltune site activate RELEASE")
-    release = read_release(store.outbox / RELEASES / name)
-    job = find_job(environ, flux_resources=ask_flux(environ))
-    chosen = _fitting(release, find_mpi(None, environ, compiles=False).build, len(job.nodes), job.ppn)
-    return Given(release, None if chosen is None else copied(release.place / chosen.directory, name, out))
+    return None if predicted is None else Given(None, _own_copy(predicted, out))
+
+
+def predicted_here(environ: Mapping[str, str] = os.environ) -> Path | None:
+    """The tuning that was predicted for the MPI at hand when that was installed; None where none was."""
+    try:
+        place = find_mpi(None, environ, compiles=False).predicted
+    except InputError:
+        return None
+    return place if (place / MANIFEST).exists() else None
 
 
 def _fitting(release: Release, build: str, nodes: int, ppn: int) -> PublishedTuning | None:
@@ -46,14 +62,22 @@ def _fitting(release: Release, build: str, nodes: int, ppn: int) -> PublishedTun
     return min(holding, key=lambda tuning: (tuning.nodes * tuning.ppn, tuning.nodes), default=None)
 
 
-def copied_if_released(directory: Path, note: Callable[[str], None], out: Path = COPIES) -> Path:
-    """``directory``; if it is part of a release, which nobody may write to, a copy of it below ``out``."""
+def copied_if_shared(directory: Path, note: Callable[[str], None], out: Path = COPIES) -> Path:
+    """``directory``; if it is part of a release, or a tuning that we may not write to, a copy of it below ``out``."""
     place = directory.resolve()
-    if len(place.parts) <= 4 or not (place.parents[2] / RELEASE_MANIFEST).exists():
+    if len(place.parts) > 4 and (place.parents[2] / RELEASE_MANIFEST).exists():
+        made = copied(place, place.parents[2].name, out)
+    elif (place / MANIFEST).exists() and not os.access(place, os.W_OK):
+        made = _own_copy(place, out)
+    else:
         return directory
-    made = copied(place, place.parents[2].name, out)
     note(f"what is measured is kept in {made}")
     return made
+
+
+def _own_copy(tuning: Path, out: Path) -> Path:
+    """A copy of ``tuning``, and another one when that has changed. Raises ColltuneError."""
+    return copied(tuning, hashlib.sha256(read_file(tuning / MANIFEST)).hexdigest()[:12], out)
 
 
 def copied(tuning: Path, release: str, out: Path) -> Path:

@@ -233,7 +233,10 @@ def add(store: SiteStore, directory: Path, note: Callable[[str], None]) -> int:
         return pending
     tuning = load_tuning(directory)
     if not tuning.environment.has_mpi or tuning.summary.prediction is not None:
-        raise InputError(f"{directory} was not measured on a machine", "Add a directory that `colltune tune` wrote")
+        what = tuning.summary.predicted_text or "it is of a simulated cluster"
+        raise InputError(
+            f"{directory} was not measured on a machine: {what}", "Add a directory that `colltune tune` wrote"
+        )
     environment = read_journal(directory / JOURNAL).environment
     ended_s = (directory / JOURNAL).stat().st_mtime
     began_s = tuning.summary.since_s or ended_s - tuning.summary.total_s
