@@ -5,7 +5,7 @@ and work on memory (``colltune.traffic``). The constants are the mean of those o
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from operator import attrgetter
 
 import numpy as np
@@ -74,8 +74,12 @@ def kind_of(collective: str, choice: Choice) -> Kind:
 
 @lru_cache(maxsize=20_000)
 def _references(scenario: Scenario) -> tuple[Choice, ...]:
-    names = _REFERENCE.get(scenario.collective, ())
-    return tuple(choice for choice in map(parse_choice, names) if described(scenario, choice) is not None)
+    return tuple(choice for choice in _textbook(scenario.collective) if described(scenario, choice) is not None)
+
+
+@cache
+def _textbook(collective: str) -> tuple[Choice, ...]:
+    return tuple(map(parse_choice, _REFERENCE.get(collective, ())))
 
 
 @lru_cache(maxsize=20_000)
@@ -100,11 +104,11 @@ def relative_columns(pairs: Sequence[Pair]) -> Floats:
 
 def textbook_seconds(scenarios: Sequence[Scenario], values: Floats) -> Floats:
     """(n,): the model's time of the best textbook algorithm in each scenario; NaN where there is none."""
-    found = []
-    for scenario in scenarios:
-        others = [(scenario, other) for other in _references(scenario)]
-        found.append(float(np.min(terms(others) @ values, initial=np.inf)) if others else np.nan)
-    return np.array(found, dtype=float)
+    others = [_references(scenario) for scenario in scenarios]
+    pairs = [(scenario, other) for scenario, some in zip(scenarios, others, strict=True) for other in some]
+    found = np.full(len(scenarios), np.inf)
+    np.minimum.at(found, np.repeat(np.arange(len(scenarios)), list(map(len, others))), terms(pairs) @ values)
+    return np.where(np.isfinite(found), found, np.nan)
 
 
 def relative_seconds(pairs: Sequence[Pair], values: Floats) -> Floats:

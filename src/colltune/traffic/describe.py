@@ -72,7 +72,9 @@ def describe(scenario: Scenario, choice: Choice, library: str = "") -> Traffic |
 
     ``library``: "mpich", "openmpi" or "", for names that mean different messages in different libraries.
     """
-    plan = _sums(*_key(scenario, choice, library))
+    find = _planner(scenario.collective, choice.algorithm, library)
+    # Most schedules are the same for all sizes: those that are not say so by ``Planner.sized``.
+    plan = None if find is None else _sums(find, find.kept(_setting(scenario, choice)))
     if plan is None:
         return None
     size = float(scenario.size_bytes)
@@ -89,19 +91,10 @@ def _setting(scenario: Scenario, choice: Choice) -> ScheduleSetting:
     return ScheduleSetting(scenario.nodes, scenario.ppn, scenario.size_bytes, choice.parameters)
 
 
-# Most schedules are the same for all sizes: those that are not say so by ``ScheduleSetting.sized``.
-def _key(scenario: Scenario, choice: Choice, library: str) -> tuple[str, str, str, ScheduleSetting]:
-    find = _planner(scenario.collective, choice.algorithm, library)
-    setting = _setting(scenario, choice)
-    return scenario.collective, choice.algorithm, library, find.kept(setting) if find is not None else setting
-
-
+# By the planner, for several names may stand for one.
 @lru_cache(maxsize=20_000)
-def _sums(
-    collective: str, algorithm: str, library: str, setting: ScheduleSetting
-) -> tuple[tuple[str, float], ...] | None:
-    find = _planner(collective, algorithm, library)
-    plan = find(setting) if find is not None else None
+def _sums(find: Planner, setting: ScheduleSetting) -> tuple[tuple[str, float], ...] | None:
+    plan = find(setting)
     return None if plan is None else _of_schedule(plan, setting.nodes, setting.ppn)
 
 
