@@ -4,8 +4,10 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -184,6 +186,40 @@ def test_a_prediction_is_installed_beside_the_mpi_used_by_a_job_and_removed(mpi:
     finally:
         shutil.rmtree(beside, ignore_errors=True)
     assert not beside.exists()
+
+
+def test_the_phase_of_the_spack_recipe_predicts_into_its_own_prefix(mpi: Installation, tmp_path: Path):
+    """Run by the few names that it takes from Spack, which is not at hand, with the colltune that is installed here."""
+    recipe = Path(__file__).parents[2] / "packaging" / "spack" / "package.py"
+    lines = [line for line in recipe.read_text().splitlines() if not line.startswith("from ")]
+    prefix, own = tmp_path / "prefix", Path(sys.executable).parent
+
+    class Executable:
+        def __init__(self, program: Path) -> None:
+            self.words, self.environment = [str(program)], dict(os.environ)
+
+        def add_default_env(self, name: str, value: str) -> None:
+            self.environment[name] = value
+
+        def __call__(self, *words: object) -> None:
+            run_to_end([*self.words, *map(str, words)], check=True, env=self.environment)
+
+    phases: list[Callable[[object], None]] = []
+    said = dict.fromkeys(("license", "version", "variant", "depends_on"), lambda *_words, **_options: None)
+    names = {"PythonPackage": object, "Executable": Executable, "join_path": os.path.join, "env": os.environ, **said}
+    exec("\n".join(lines), {**names, "run_after": lambda *_words, **_options: lambda phase: phases.append(phase)})
+    where = SimpleNamespace(colltune=own / "colltune", mpiexec=mpi.mpiexec)
+    spec = {"python": SimpleNamespace(package=SimpleNamespace(purelib="lib")), "mpi": SimpleNamespace()}
+    spec["mpi"].prefix = SimpleNamespace(bin=where)
+
+    class Prefix(str):
+        bin = where
+
+    (phase,) = phases
+    phase(SimpleNamespace(prefix=Prefix(prefix), spec=spec))
+    tuning = load_tuning(prefix / "share" / "colltune" / "predicted")
+    assert tuning.summary.prediction is not None
+    assert tuning.environment.nodes == 32
 
 
 def test_nothing_is_predicted_for_a_fabric_that_no_cluster_had(mpi: Installation, tmp_path: Path):
