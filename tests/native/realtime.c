@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 
 static void ct__turns(int on)
@@ -32,8 +33,13 @@ static void *ct__next(const char *name)
 /* By the profiling name, so that no tool counts it. */
 static void ct__all_are_there(void)
 {
-    void *barrier = ct__next("PMPI_Barrier"), *openmpi_world = ct__next("ompi_mpi_comm_world");
-    if (openmpi_world != NULL)
+    void *barrier = ct__next("PMPI_Barrier"), *openmpi_world = dlsym(RTLD_DEFAULT, "ompi_mpi_comm_world");
+    if (openmpi_world == NULL) /* a program has a copy of it, which is the one that counts */
+        openmpi_world = ct__next("ompi_mpi_comm_world");
+    Dl_info of = {.dli_fname = NULL};
+    if (dladdr(barrier, &of) != 0 && strstr(of.dli_fname, "libmpi_abi") != NULL)
+        ((int (*)(void *))barrier)((void *)0x101); /* that of the standard ABI */
+    else if (openmpi_world != NULL)
         ((int (*)(void *))barrier)(openmpi_world);
     else
         ((int (*)(int))barrier)(0x44000000); /* MPI_COMM_WORLD of MPICH, and of all that have its ABI */
