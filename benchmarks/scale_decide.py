@@ -12,6 +12,7 @@ of nodes or sizes to the next, and noise. So most choices are the fastest somewh
 
 from __future__ import annotations
 
+import gc
 import math
 from collections.abc import Sequence
 from functools import partial
@@ -22,6 +23,7 @@ from time import process_time
 import numpy as np
 
 from colltune.catalog import load
+from colltune.cli import OBJECTS_TO_COLLECT
 from colltune.core.sample import DEFAULT, Choice, Scenario
 from colltune.core.space import Prediction, Space, shapes, tuned_sizes, weights_in_job
 from colltune.distill.decide import decide
@@ -52,6 +54,7 @@ class Invented:
 
 def scale_decide() -> dict[str, float]:
     """Seconds of the processor by job, without the model's; rules and what they gain."""
+    gc.set_threshold(OBJECTS_TO_COLLECT)  # as the command runs
     catalogue, name, figures = load("mpich", "5.0.2"), "bcast", {"rules_worst": 0.0, "rules_gain": 1.0}
     for job, (nodes, ppn) in JOBS.items():
         grid = [Scenario(name, n, p, size) for n, p in shapes(nodes, ppn) for size in tuned_sizes(name, 1, 1 << 20)]

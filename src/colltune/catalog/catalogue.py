@@ -15,6 +15,7 @@ from colltune.core.errors import InputError
 from colltune.core.sample import DEFAULT, NONBLOCKING, Choice, Scenario, SizeBasis, Value
 
 _ELEMENT_BYTES = 4  # reductions are tuned on float
+_ALWAYS_HELD = frozenset({Need.COMMUTATIVE, Need.BUILTIN_OP, Need.NOT_IN_PLACE})
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,34 +256,20 @@ def _parameter_settings(algorithm: Algorithm, choice: Choice) -> Iterator[tuple[
 
 
 def held_needs(scenario: Scenario) -> frozenset[Need]:
-    """The needs that the tuner's own calls of ``scenario`` meet."""
-    return frozenset(need for need in Need if _holds(need, scenario))
-
-
-def _holds(need: Need, scenario: Scenario) -> bool:
-    """Whether the tuner's own calls of ``scenario`` meet ``need``: float sums, two buffers, equal counts."""
-    ranks, count = scenario.ranks, scenario.size_bytes // _ELEMENT_BYTES
-    match need:
-        case Need.POWER_OF_TWO:
-            return ranks & (ranks - 1) == 0
-        case Need.COUNT_GE_POF2:
-            return count >= 1 << (ranks.bit_length() - 1)
-        case Need.REGULAR_COUNTS:
-            return count % ranks == 0
-        case Need.PARENT_COMM:
-            return scenario.ppn > 1
-        case Need.ONE_NODE:
-            return scenario.nodes == 1
-        case Need.TWO_RANKS:
-            return ranks == 2
-        case Need.EVEN_RANKS:
-            return ranks % 2 == 0
-        case Need.COUNT_GE_RANKS:
-            return count >= ranks
-        case Need.IN_PLACE:
-            return False
-        case Need.COMMUTATIVE | Need.BUILTIN_OP | Need.NOT_IN_PLACE:
-            return True
+    """The needs that the tuner's own calls of ``scenario`` meet: float sums, two buffers, equal counts."""
+    nodes, ppn, count = scenario.nodes, scenario.ppn, scenario.size_bytes // _ELEMENT_BYTES
+    ranks = nodes * ppn
+    asked = (
+        (Need.POWER_OF_TWO, ranks & (ranks - 1) == 0),
+        (Need.COUNT_GE_POF2, count >= 1 << (ranks.bit_length() - 1)),
+        (Need.REGULAR_COUNTS, count % ranks == 0),
+        (Need.PARENT_COMM, ppn > 1),
+        (Need.ONE_NODE, nodes == 1),
+        (Need.TWO_RANKS, ranks == 2),
+        (Need.EVEN_RANKS, ranks % 2 == 0),
+        (Need.COUNT_GE_RANKS, count >= ranks),
+    )
+    return _ALWAYS_HELD.union(need for need, holds in asked if holds)
 
 
 _TUNED = Algorithm("tuned", Kind.COMPOSITION, "tuned", candidate=False, why_not="a component, not an algorithm")

@@ -11,12 +11,12 @@ from colltune.core.errors import ColltuneError
 
 # A command makes many objects that live to its end, and few cycles: the collector is started less often than by default
 # (700), where it takes a twentieth of the time of a short command.
-_OBJECTS_TO_COLLECT = 50_000
+OBJECTS_TO_COLLECT = 50_000
 
 
 def main() -> None:
     """Runs the command; an error becomes one line and an exit code."""
-    gc.set_threshold(_OBJECTS_TO_COLLECT)
+    gc.set_threshold(OBJECTS_TO_COLLECT)
     degrade_output()
     try:
         with ended_by_signals():

@@ -16,9 +16,8 @@ Floats = NDArray[np.float64]
 
 
 class _Legal(NamedTuple):
-    """``choices`` that are legal together, kept so that no other tuple is ever in their place; their columns."""
+    """Choices that are legal together, with their columns, and these alone."""
 
-    choices: tuple[Choice, ...]
     columns: Mapping[Choice, int]
     places: NDArray[np.int_]
 
@@ -40,7 +39,8 @@ class Selection:
     space: Space
     measured: Measured
     _log_times: dict[Scenario, Floats] = field(default_factory=dict, init=False, repr=False)
-    _legal: dict[int, "_Legal"] = field(default_factory=dict, init=False, repr=False)
+    _legal: dict[Scenario, "_Legal"] = field(default_factory=dict, init=False, repr=False)
+    _together: dict[tuple[Choice, ...], "_Legal"] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def columns(self) -> dict[Choice, int]:
@@ -52,10 +52,12 @@ class Selection:
         return self._of(scenario).columns
 
     def _of(self, scenario: Scenario) -> "_Legal":
-        choices = self.space.choices(scenario)
-        if (found := self._legal.get(id(choices))) is None:
-            columns = {choice: self.columns[choice] for choice in choices if choice in self.columns}
-            found = self._legal[id(choices)] = _Legal(choices, columns, np.array([*columns.values()], dtype=int))
+        if (found := self._legal.get(scenario)) is None:
+            choices = self.space.choices(scenario)
+            if (found := self._together.get(choices)) is None:
+                columns = {choice: self.columns[choice] for choice in choices if choice in self.columns}
+                found = self._together[choices] = _Legal(columns, np.array([*columns.values()], dtype=int))
+            self._legal[scenario] = found
         return found
 
     def log_times(self, scenario: Scenario) -> Floats:
