@@ -10,7 +10,8 @@ so, ``cost_ratio_OTHER_equal`` with 20 for both, and ``cost_ratio_OTHER_equal_fe
 --strategies names OTHER@3). random-log samples as random does; its forests learn the logarithm of the time. acclaim is
 as its paper says (``cost_ratio_acclaim_paper_equal``), acclaim-code as its public program does; for these and FACT
 ``_low`` and ``_high`` are the 95% interval of the median over the tables. ``acclaim_over_fact``: the paper has 0.43;
-``_few_choices``: of tables with at most four, as its own have.
+``_few_choices``: of tables with at most four, as its own have; ``_pairs``: by the share of the pairs, where few calls
+that take most of the time do not decide.
 No table is left out, however many choices it has.
 A tuning depends on its table, strategy and seed alone, so what an earlier learning_steps.csv has (--reuse) is taken
 from there and not simulated again: leave out of it what changed since.
@@ -58,6 +59,16 @@ def cost_ratio(reach: Mapping[tuple[str, str], Estimate], ours: str, other: str)
         if strategy == ours and (grid, other) in reach
     ]
     return estimate(ratios)
+
+
+def shares_by_grid(runs: Iterable[Run]) -> dict[tuple[str, str], Estimate]:
+    """As ``reach_by_grid``, of the share of the pairs in place of that of the time."""
+    shares: dict[tuple[str, str], list[float]] = {}
+    for run in runs:
+        reach = run.reach()
+        share = next((step.share for step in run.steps if step.cost == reach), 1.0)
+        shares.setdefault((run.grid, run.strategy), []).append(share)
+    return {key: estimate(own) for key, own in shares.items()}
 
 
 def with_interval(name: str, value: Estimate) -> Figures:
@@ -115,6 +126,8 @@ def figures(runs: Sequence[Run], choices: Mapping[str, int]) -> Figures:
         found["stop_share_equal"] = round(stop_share(runs, OURS_EQUAL), 4)
     for other in (name for name in ("acclaim", ACCLAIM_CODE) if name in there and "fact" in there):
         found |= with_interval(f"{key(other)}_over_fact", cost_ratio(reach, other, "fact"))
+        pairs = shares_by_grid(runs)
+        found |= with_interval(f"{key(other)}_over_fact_pairs", cost_ratio(pairs, other, "fact"))
         own = {(grid, name): value for (grid, name), value in reach.items() if choices.get(grid, 0) <= FEW_CHOICES}
         if own:
             found |= with_interval(f"{key(other)}_over_fact_few_choices", cost_ratio(own, other, "fact"))

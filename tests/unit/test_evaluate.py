@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench_learning import cost_ratio, nonp2_ratio, stop_share
+from bench_learning import cost_ratio, figures, nonp2_ratio, stop_share
 from colltune.core.errors import InputError
 from colltune.core.sample import Choice, Scenario
 from colltune.core.space import Point, Prediction
@@ -137,6 +137,17 @@ def test_ratios_are_medians_over_grids_and_what_never_gets_there_costs_everythin
     assert reach["g", "other"].median == 1.0
     assert cost_ratio(reach, "ours", "other").median == pytest.approx((0.25 + 1.0) / 2)
     assert nonp2_ratio(runs, "ours") == pytest.approx(1.0)
+
+
+def test_acclaim_stands_beside_fact_by_time_by_pairs_and_where_there_are_few_choices():
+    runs = [run_of("g", "acclaim", 2.0, 1.0), run_of("g", "fact", 1.0, 1.0)]
+    runs += [run_of("h", "acclaim", 1.0, 1.0, 1.0, 1.0), run_of("h", "fact", 2.0, 1.0, 1.0, 1.0)]
+    found = figures(runs, {"g": 9, "h": 3})
+    assert found["acclaim_over_fact"] == pytest.approx((2.0 + 0.5) / 2)
+    assert (found["acclaim_over_fact_low"], found["acclaim_over_fact_high"]) == (0.5, 2.0)
+    assert found["acclaim_over_fact_few_choices"] == 0.5
+    shares = [next(one for one in run.steps if one.cost == run.reach()).share for run in runs]
+    assert found["acclaim_over_fact_pairs"] == pytest.approx((shares[0] / shares[1] + shares[2] / shares[3]) / 2)
 
 
 def test_the_share_of_good_stops():
