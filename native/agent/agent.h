@@ -199,7 +199,5 @@ void ct_input_end(ct_input *input);  /* nothing more is read or used */
 /* Serves until standard input ends or a rank fails; all ranks call it. Returns an MPI error code. */
 int ct_dispatch_serve(ct_world *world);
 
-/* ---- statistics.c ---- */
-
 /* Sorts `values`; returns the median and the 95% confidence interval of it by order statistics. */
 double ct_median_interval(double *values, int count, double *low, double *high);

@@ -1,7 +1,6 @@
 /* Buffers that know what they should hold after the call: guards, gaps and data alike. */
 #pragma once
 
-#include "op.h"
 #include "type.h"
 
 struct ct_verdict;

@@ -7,9 +7,8 @@
 #include "buffer.h"
 #include "comm.h"
 #include "functions.h"
-#include "op.h"
-#include "report.h"
 #include "type.h"
+#include "report.h"
 
 enum ct_case_shape { CT_SHAPE_EVEN, CT_SHAPE_RAMP, CT_SHAPE_HOLES, CT_SHAPE_SINGLE, CT_SHAPE_COUNT };
 enum ct_root { CT_ROOT_FIRST, CT_ROOT_MIDDLE, CT_ROOT_LAST, CT_ROOT_COUNT };

@@ -88,12 +88,6 @@ typedef struct {
 
 extern ct_profile_state ct_profile;
 
-/* The class of a communicator, made at its first call. < 0: no room. */
-int ct_profile_class_of(ct_comm *comm);
-/* The record of a key; NULL: no room. */
-ct_profile_record *ct_profile_find(uint64_t key);
-uint64_t ct_profile_key(int class, ct_function function, ct_form form, ct_op_class op, uint64_t size_bytes);
-
 static inline void ct_profile_add(ct_profile_record *record, ct_profile_counter counter, uint64_t value)
 {
     _Atomic uint64_t *at = &record->counters[counter];

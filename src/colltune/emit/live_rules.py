@@ -1,4 +1,4 @@
-"""Rules to the text that the live selector reads (native/shim/select_rules.c), and back.
+"""Rules to the text that the live selector reads (native/shim/select.c), and back.
 
 The text expresses every rule: ranks per node and so node counts, parameters, sizes beyond 2 GiB, and the size of a
 gather or a scatter, which no library's file can compare. The preconditions are written with each choice, and the
