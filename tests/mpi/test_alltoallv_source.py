@@ -4,6 +4,8 @@ import math
 import os
 import re
 from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ from colltune.alltoallv.lookup_table import FIRST_CALL, Shape, candidates, choic
 from colltune.alltoallv.matrices import load_recorded, write_matrices
 from colltune.alltoallv.samples import AGENT_PARTS, ALGORITHMS, AlltoallvSource, Blocks
 from colltune.alltoallv.tune_table import first_call
+from colltune.core.errors import LaunchError
 from colltune.core.sample import DEFAULT, Choice, Environment, Scenario, Status
 from colltune.core.space import Point
 from colltune.machine.compile import build_parts, source_directory
@@ -120,6 +123,13 @@ def test_a_part_that_the_job_does_not_have_is_not_measured_and_the_launch_goes_o
         measuring.close()
     assert (refused.status, refused.detail) == (Status.UNMEASURED, "no such nodes or ppn in this job")
     assert measured.status is Status.OK
+
+
+def test_a_job_of_other_ranks_is_not_measured(mpi: Installation, program: Path) -> None:
+    measuring = source(mpi, program)
+    measuring._environment = replace(measuring.environment, ppn=_RANKS + 1)
+    with closing(measuring), pytest.raises(LaunchError, match="4 ranks started in place of 5"):
+        measuring.set_up_s()
 
 
 def test_setting_a_communicator_up_is_timed_beside_the_exchanges(mpi: Installation, program: Path) -> None:

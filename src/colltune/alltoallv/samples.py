@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from colltune.alltoallv.lookup_table import COLLECTIVE, peers_among
+from colltune.core.errors import LaunchError
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario
 from colltune.core.space import Point
 from colltune.machine.compile import AGENT
@@ -103,6 +104,13 @@ class AlltoallvSource(LiveSource):
         )
         super().__init__(plan, environment)
         self._number = launch
+
+    def start(self) -> Mapping[str, str]:
+        """As a LiveSource does; raises LaunchError where other ranks start than were asked for."""
+        ready, expected = super().start(), self.environment.nodes * self.environment.ppn
+        if ready.get("ranks") != str(expected):
+            raise LaunchError(f"{ready.get('ranks')} ranks started in place of {expected}", "Check --nodes and --ppn")
+        return ready
 
     def measure(self, points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
         for point, samples in super().measure(points, effort):
