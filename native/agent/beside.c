@@ -1,6 +1,6 @@
 /* Calls of a choice beside those that decide: in other states of the heap, into memory which was never touched, and with ranks that
  * come at different times, as they do in applications. */
-#include "point.h"
+#include "agent.h"
 
 /* Timed calls of one choice at most in a further state of memory, and the share of a time box that they take. */
 enum { CT__FEWEST_CALLS = 5, CT__MOST_CALLS = 60 };

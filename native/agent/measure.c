@@ -1,5 +1,5 @@
 /* One point: all its choices, interleaved in random order, each until its median is known well enough. */
-#include "point.h"
+#include "agent.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Non-blocking calls with a computation beside them (docs/design/nonblocking.md). */
-#include "point.h"
+#include "agent.h"
 
 #include <sched.h>
 #include <time.h>

@@ -1,5 +1,5 @@
 /* One timed call of a choice, and what has to be done between two of them. */
-#include "point.h"
+#include "agent.h"
 
 #include <unistd.h>
 

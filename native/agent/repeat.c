@@ -1,5 +1,5 @@
 /* How often each choice of a point is repeated, and in what order. */
-#include "point.h"
+#include "agent.h"
 
 #include <math.h>
 #include <stdlib.h>

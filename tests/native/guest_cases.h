@@ -1,7 +1,6 @@
 /* Cases of a program in which a preloaded library is a guest: `PROGRAM all|CASE...` prints a line for each case and rank, with a
  * number that is made of all that the case received. */
-#ifndef GUEST_CASES_H
-#define GUEST_CASES_H
+#pragma once
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -97,5 +96,3 @@ static inline void run_cases(const guest_case *cases, int count, int argc, char 
         fflush(stdout);
     }
 }
-
-#endif
