@@ -5,12 +5,13 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Protocol
 
 from colltune.core.sample import DEFAULT, REDUCTIONS, Choice, Scenario
+
+if TYPE_CHECKING:  # a job that starts under a tuning knows scenarios and choices, and waits for no numpy
+    import numpy as np
+    from numpy.typing import NDArray
 
 # What a gain in a scenario counts beside those in others.
 Weight = Callable[[Scenario], float]
@@ -211,8 +212,8 @@ class Prediction:
     scenario (a model may know ratios only). ``std`` (n,): its standard deviation, >= 0.
     """
 
-    log_time: NDArray[np.float64]
-    std: NDArray[np.float64]
+    log_time: "NDArray[np.float64]"
+    std: "NDArray[np.float64]"
 
 
 class Model(Protocol):
