@@ -68,3 +68,39 @@ def test_inside_an_allocation(mpi: Installation, tmp_path: Path) -> None:
             for rank in range(nodes * ppn)
         ]
         assert (code, printed) == (0, expected), complaint
+
+
+@pytest.mark.slow
+def test_tune_and_run_by_the_users_own_srun(mpi: Installation, tmp_path: Path) -> None:
+    """With two switches, options of srun and a wrapper, from an allocation to the tuned program."""
+    made, tuned = program(mpi.mpicc, "who_and_where.c"), tmp_path / "tuned"
+    wrapper = tmp_path / "wrapper.sh"
+    wrapper.write_text('#!/bin/sh\necho "$SLURM_PROCID $1" >> "$0.log"\nexec "$@"\n')
+    wrapper.chmod(0o755)
+    line = f"srun --mpi=pmi2 --nodes=2 --ntasks=2 --cpu-bind=none {wrapper}"
+    command = f"{sys.executable} -m colltune"
+    steps = [
+        f"{command} tune bcast --sizes 8 --budget 40s --out {tuned} -- {line} {made}",
+        f"echo word | {command} run {tuned} -- {line} {made}",
+        f"echo word | {command} run {tuned} -- {line.replace('none', 'cores')} {made}",
+    ]
+    # All nodes of this Slurm are one machine; MPICH is told to take its two ranks for two nodes.
+    two = {"MPIR_CVAR_NUM_CLIQUES": "2", "MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo"}
+    with slurm_cluster(tmp_path / "slurm", nodes=2, cores=1, topology=SWITCHES) as environment:
+        search = f"{mpi.mpiexec.parent}:{environment['PATH']}"
+        source = str(Path(__file__).parents[2] / "src")
+        run = run_to_end(
+            ["salloc", "-N2", "--ntasks-per-node=1", "sh", "-ec", "\n".join(steps)],
+            env={**environment, **two, "PYTHONPATH": source, "PATH": search, "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"},
+        )
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "topology.conf (2 parts, shared above them)" in " ".join(run.stdout.split())
+    assert "every launch is made by: srun --mpi=pmi2" in " ".join(run.stdout.split())
+    ran = sorted(text for text in run.stdout.splitlines() if " of 2 on " in text)
+    assert ran == ["0 of 2 on 0 [word] [-]"] * 2 + ["1 of 2 on 1 [] [-]"] * 2
+    warned = [text for text in run.stderr.splitlines() if "around the program" in text]
+    assert len(warned) == 1
+    assert "--cpu-bind=cores" in warned[0]
+    ranks_of = [text.split()[0] for text in Path(f"{wrapper}.log").read_text().splitlines() if "/agent" in text]
+    assert ranks_of
+    assert ranks_of.count("0") == ranks_of.count("1")
