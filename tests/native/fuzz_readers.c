@@ -2,6 +2,7 @@
  * clang libFuzzer makes the bytes, else fuzz_driver.c. What is read must be as the rest of the code takes it to be. */
 #define _GNU_SOURCE
 #include "agent.h"
+#include "algorithms.h"
 #include "select.h"
 #include "state.h"
 #include "table.h"
