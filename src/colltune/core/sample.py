@@ -46,6 +46,11 @@ def blocking_form(collective: str) -> str:
     return collective.removeprefix("i") if collective in NONBLOCKING else collective
 
 
+def element_bytes(collective: str) -> int:
+    """Of what its sizes are multiples of: reductions are tuned on float, the others on bytes."""
+    return 4 if collective in REDUCTIONS else 1
+
+
 class SizeBasis(StrEnum):
     """The quantity that a library compares with its rules' size bounds."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
-from colltune.core.sample import DEFAULT, REDUCTIONS, Choice, Scenario
+from colltune.core.sample import DEFAULT, Choice, Scenario, element_bytes
 
 if TYPE_CHECKING:  # a job that starts under a tuning knows scenarios and choices, and waits for no numpy
     import numpy as np
@@ -79,7 +79,7 @@ def message_sizes(collective: str, smallest: int, largest: int) -> list[int]:
     """
     if collective == "barrier":
         return [0]
-    element = 4 if collective in REDUCTIONS else 1
+    element = element_bytes(collective)
     first = max(element, smallest)
     sizes = {size for size in powers_of_two(largest) if size >= first}
     sizes |= {first, largest} if largest >= first else set()
@@ -95,7 +95,7 @@ def tuned_sizes(collective: str, smallest: int, largest: int) -> list[int]:
 
     Algorithms treat such sizes differently, and 15.7% of the calls in the traces of ACCLAiM's authors have them.
     """
-    sizes, element = message_sizes(collective, smallest, largest), 4 if collective in REDUCTIONS else 1
+    sizes, element = message_sizes(collective, smallest, largest), element_bytes(collective)
     places = range(_AFTER, len(sizes) - 1, _EVERY)
     between = [math.isqrt(sizes[place] * sizes[place + 1]) // element * element for place in places]
     return sorted({*sizes, *(size for size, place in zip(between, places, strict=True) if size > sizes[place])})

@@ -25,7 +25,7 @@ from typing import Protocol
 
 from colltune.core.decision_table import BySize, DecisionTable, agreed
 from colltune.core.rules import RuleSet, Span, Steps
-from colltune.core.sample import DEFAULT, PER_BLOCK, REDUCTIONS, Choice, Scenario, SizeBasis
+from colltune.core.sample import DEFAULT, PER_BLOCK, Choice, Scenario, SizeBasis, element_bytes
 from colltune.core.space import Model, Space
 from colltune.distill.selection import Measured, Selection
 
@@ -126,7 +126,7 @@ class _Shape:
         self._basis = basis
         self._reach = reach
         self._nodes, self._ppn, self._collective = nodes, ppn, collective
-        self._element = 4 if collective in REDUCTIONS else 1
+        self._element = element_bytes(collective)
         self._factor = nodes * ppn if basis is SizeBasis.TOTAL and collective in PER_BLOCK else 1
 
     def steps(self, sizes: Sequence[int]) -> BySize:
@@ -212,7 +212,7 @@ class _Gap:
     def _is_legal(self, choice: Choice, first: int, last: int | None) -> bool:
         """Whether ``choice`` is legal at both ends of the sizes from ``first`` to ``last``, in the basis."""
         collective = self._space.collective
-        element = 4 if collective in REDUCTIONS else 1
+        element = element_bytes(collective)
         for nodes, ppn in self._shapes:
             factor = nodes * ppn if self._basis is SizeBasis.TOTAL and collective in PER_BLOCK else 1
             sizes = self._grid_sizes if last is None else [max(first, element) // factor, last // factor]

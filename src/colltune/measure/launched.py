@@ -16,14 +16,13 @@ from statistics import median
 from colltune.core.decision_table import BySize, DecisionTable
 from colltune.core.errors import LaunchError
 from colltune.core.rules import RuleSet, Steps
-from colltune.core.sample import DEFAULT, REDUCTIONS, Choice, Environment, Sample, Scenario, SizeBasis, Status
+from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, SizeBasis, Status, element_bytes
 from colltune.core.space import Point
 from colltune.measure.contract import Answer, Effort, Launch, TimeIsUpError
 
 Pair = tuple[Scenario, Choice]
-# What is measured in a launch over what it takes; the fewest calls that are measured in one; and of each collective and
-# shape the calls that tell what the launch does to all times.
-_FILLED, _FEWEST, _REFERENCES = 1.0, 16, 5
+# The fewest calls that are measured in a launch, and those of each collective and shape that tell what it does to all.
+_FEWEST, _REFERENCES = 16, 5
 _REDONE = 3  # of so many launches, one that others disturbed may be made again
 _ENDING = frozenset({Status.CRASHED, Status.HUNG})
 _UNSAID = "no file of this MPI can say it"
@@ -127,7 +126,7 @@ class LaunchedSource:
                 answer = self._answers.popleft()
                 if answer.point.choices:
                     yield answer.point, answer.samples
-            most = max(_FEWEST, int(_FILLED * self._launch_s / self._call_s))
+            most = max(_FEWEST, int(self._launch_s / self._call_s))
             for point in islice(following, max(most - len(self._asked), 0)):
                 self.begin(point, effort)
             if not self._asked:
@@ -245,7 +244,7 @@ class LaunchedSource:
 
     def _reference(self, scenario: Scenario, rules: Mapping[str, RuleSet]) -> Scenario | None:
         """A call at default beside ``scenario``, an element shorter or longer; None where there is none."""
-        element = 4 if scenario.collective in REDUCTIONS else 1
+        element = element_bytes(scenario.collective)
         for size in (scenario.size_bytes - element, scenario.size_bytes + element):
             beside = replace(scenario, size_bytes=max(size, 0))
             if scenario.size_bytes and size >= element and rules[scenario.collective].evaluate(beside) == DEFAULT:

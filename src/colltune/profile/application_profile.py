@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from colltune.core.sample import COLLECTIVES, REDUCTIONS, Scenario
+from colltune.core.sample import COLLECTIVES, Scenario, element_bytes
 
 # Forms whose calls end in MPI_Wait, so that the time of the call itself says little.
 BLOCKING = "blocking"
@@ -121,7 +121,7 @@ class Calls:
         nodes, ppn = where.shape
         if ppn * nodes < 2:
             return ()
-        element = 4 if self.collective in REDUCTIONS else 1
+        element = element_bytes(self.collective)
         ends = {max(element, size // element * element) for size in (self.size_least, self.size_most)}
         sizes = {0} if self.collective == "barrier" else ends
         return tuple(Scenario(self.collective, nodes, ppn, size) for size in sorted(sizes))

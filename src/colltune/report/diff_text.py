@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 
 from colltune.core.decision_table import LEAST_RANKS, DecisionTable, Difference
 from colltune.core.rules import Region, RuleSet, Span
-from colltune.core.sample import PER_BLOCK, REDUCTIONS, Environment, SizeBasis
+from colltune.core.sample import PER_BLOCK, Environment, SizeBasis, element_bytes
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_size
 
@@ -40,8 +40,7 @@ def format_sizes(span: Span, collective: str, basis: SizeBasis) -> str:
     if basis is SizeBasis.NONE:
         return ""
     what = " in all blocks together" if basis is SizeBasis.TOTAL and collective in PER_BLOCK else ""
-    least = 4 if collective in REDUCTIONS else 1
-    if span.low <= least:
+    if span.low <= element_bytes(collective):
         return f"any size{what}" if span.high is None else f"up to {format_size(span.high)}{what}"
     if span.high is None:
         return f"{format_size(span.low)} or more{what}"

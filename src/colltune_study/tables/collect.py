@@ -11,7 +11,7 @@ from pathlib import Path
 from colltune.bench.workbench import Workbench
 from colltune.core.errors import InputError
 from colltune.core.medians import broken_choices
-from colltune.core.sample import DEFAULT, REDUCTIONS, Environment, Sample, Scenario, Status
+from colltune.core.sample import DEFAULT, Environment, Sample, Scenario, Status, element_bytes
 from colltune.core.space import Point, Space, counts, message_sizes, powers_of_two
 from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.measure.contract import Effort, Source
@@ -126,7 +126,7 @@ def scenarios_of(collective: str, subject: Subject, options: CollectOptions) -> 
 def sizes_of(collective: str, options: CollectOptions) -> list[int]:
     """Powers of two, the two bounds, and ``options.between`` sizes in each gap; equal for all shapes."""
     sizes = set(message_sizes(collective, options.smallest_bytes, options.largest_bytes))
-    element = 4 if collective in REDUCTIONS else 1
+    element = element_bytes(collective)
     for low, high in zip(sorted(sizes), sorted(sizes)[1:], strict=False):
         inside = range((low // element + 1) * element, high, element)
         # A generator for each gap: its sizes do not depend on the bounds.

@@ -15,7 +15,7 @@ from typing import TypedDict, Unpack
 from colltune.bench.contract import Bench, LibraryBench
 from colltune.core.errors import LaunchError
 from colltune.core.rules import RuleSet
-from colltune.core.sample import DEFAULT, REDUCTIONS, Choice, Scenario, Status
+from colltune.core.sample import DEFAULT, Choice, Scenario, Status, element_bytes
 from colltune.core.space import Point, shapes
 from colltune.judge.verdict import Comparison, compare_all
 from colltune.measure.contract import REFUSED, Effort
@@ -190,7 +190,7 @@ def held_out(rules: RuleSet, sizes: Sequence[int], nodes: int, ppn: int) -> list
 
     ``sizes`` are those that were tuned. Between each two of them the size half way, which was not, is taken too.
     """
-    element = 4 if rules.collective in REDUCTIONS else 1
+    element = element_bytes(rules.collective)
     between = [(a + b) // 2 // element * element for a, b in pairwise(sizes)]
     scenarios = [Scenario(rules.collective, nodes, ppn, size) for size in sorted({*sizes, *between})]
     tuned = [s for s in scenarios if rules.evaluate(s) != DEFAULT]

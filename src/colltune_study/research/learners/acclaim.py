@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from colltune.core.sample import REDUCTIONS, Choice, Sample, Scenario, Status, grouped
+from colltune.core.sample import Choice, Sample, Scenario, Status, element_bytes, grouped
 from colltune.core.space import Model, Point, Prediction, Space
 from colltune.learn.scenario_columns import Floats
 from colltune.learn.told import History, Pair
@@ -145,9 +145,7 @@ class AcclaimProgramLearner:
         return [self._next] if self._next and count and not over else []
 
     def _choices(self, scenario: Scenario) -> tuple[Choice, ...]:
-        return tuple(
-            choice for choice in _in_order(self._space, scenario) if not self._history.excluded(scenario, choice)
-        )
+        return tuple(c for c in _in_order(self._space, scenario) if not self._history.excluded(scenario, c))
 
     def _forest(self) -> list[Any]:
         if self._grown_at != self._points:
@@ -208,7 +206,7 @@ def size_between(scenario: Scenario, others: Collection[Scenario], random: np.ra
 
     Half way down to half way up to the next power of two: 8 -> 6 to 12 (section IV.B).
     """
-    element = 4 if scenario.collective in REDUCTIONS else 1
+    element = element_bytes(scenario.collective)
     low, high = (max(element, scenario.size_bytes * part // 4) for part in (3, 6))
     shape = (scenario.nodes, scenario.ppn)
     near = sorted(other for other in others if (other.nodes, other.ppn) == shape and low <= other.size_bytes <= high)
