@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from test_cli import colltune, fails_with_one_line
 
-from colltune.bench.workbench import check_collectives
-from colltune.catalog import load
+from colltune.catalog.read import check_collectives, load
 from colltune.core.errors import InputError
 from colltune.core.sample import (
     COLLECTIVES,

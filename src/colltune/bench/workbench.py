@@ -6,7 +6,7 @@ import shlex
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
@@ -17,7 +17,7 @@ from colltune.catalog import Catalogue
 from colltune.core.errors import EnvironmentMismatchError, InputError, LaunchError
 from colltune.core.inner_calls import InnerCall, SharedCall, shared_calls
 from colltune.core.rules import RuleSet
-from colltune.core.sample import COLLECTIVES, DEFAULT, Choice, Environment, Scenario, SizeBasis, parse_collectives
+from colltune.core.sample import DEFAULT, Choice, Environment, Scenario, SizeBasis
 from colltune.core.space import Space, shapes, tuned_sizes
 from colltune.core.topology import Topology
 from colltune.core.units import format_count
@@ -390,20 +390,3 @@ def _shape(options: MachineOptions, job: Job) -> tuple[int, int]:
             "Give --ppn 2 or more",
         )
     return nodes, ppn
-
-
-def check_collectives(names: Iterable[str], catalogue: Catalogue) -> tuple[list[str], dict[str, str]]:
-    """The collectives to tune, and those of ``names`` that have nothing to tune, with the reason.
-
-    Raises InputError for a name that is no collective.
-    """
-    wanted, nothing = [], {}
-    for name in parse_collectives(names, [name for name in COLLECTIVES if name in catalogue.entries]):
-        reason = catalogue.collective(name).nothing_to_tune
-        if reason is None:
-            wanted.append(name)
-        else:
-            nothing[name] = reason
-    if not wanted:
-        raise InputError(f"nothing to tune: {'; '.join(f'{k}: {v}' for k, v in nothing.items()) or 'no collective'}")
-    return wanted, nothing

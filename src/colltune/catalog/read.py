@@ -1,7 +1,7 @@
-"""Reads the catalogue's TOML files for one version of a library."""
+"""Reads the catalogue's TOML files for one version of a library, and which of its collectives a user names."""
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from importlib import resources
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from colltune.catalog.catalogue import Catalogue, OpenMpiCatalogue, openmpi_entry
 from colltune.catalog.entries import NO_DEVICE, Algorithm, CollectiveEntry, Kind, Need, Parameter
 from colltune.core.errors import InputError
-from colltune.core.sample import NONBLOCKING, SizeBasis
+from colltune.core.sample import COLLECTIVES, NONBLOCKING, SizeBasis, parse_collectives
 
 if TYPE_CHECKING:
     from colltune.machine.described_mpi import Description
@@ -178,3 +178,20 @@ def _parameter(row: dict[str, Any], prefix: str) -> Parameter:
         init_only=row.get("init_only", False),
         in_file=row.get("in_file", True),
     )
+
+
+def check_collectives(names: Iterable[str], catalogue: Catalogue) -> tuple[list[str], dict[str, str]]:
+    """The collectives to tune, and those of ``names`` that have nothing to tune, with the reason.
+
+    Raises InputError for a name that is no collective.
+    """
+    wanted, nothing = [], {}
+    for name in parse_collectives(names, [name for name in COLLECTIVES if name in catalogue.entries]):
+        reason = catalogue.collective(name).nothing_to_tune
+        if reason is None:
+            wanted.append(name)
+        else:
+            nothing[name] = reason
+    if not wanted:
+        raise InputError(f"nothing to tune: {'; '.join(f'{k}: {v}' for k, v in nothing.items()) or 'no collective'}")
+    return wanted, nothing

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from colltune.bench.backends import recall_backend
 from colltune.bench.contract import Bench
-from colltune.bench.workbench import MachineOptions, check_collectives, open_workbench
+from colltune.bench.workbench import MachineOptions, open_workbench
 from colltune.catalog import Catalogue
+from colltune.catalog.read import check_collectives
 from colltune.core.errors import InputError
 from colltune.core.sample import PER_BLOCK, Sample, Scenario, Status, parse_collectives
 from colltune.core.space import Point, message_sizes, shapes, tuned_sizes, weights_in_job

@@ -4,7 +4,8 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from colltune.bench.workbench import MachineOptions, Workbench, check_collectives, open_workbench
+from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
+from colltune.catalog.read import check_collectives
 from colltune.core.errors import InputError
 from colltune.core.sample import parse_collectives
 from colltune.core.stop import StopRequest

@@ -1,6 +1,6 @@
 """One comparison of each of several claims: one after the other, or on disjoint parts of the job at once."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from colltune.bench.parallel import Lanes, conduct
 from colltune.core.sample import Sample
@@ -23,7 +23,8 @@ def compare(
     By a source they are compared one at a time, on the first nodes of the job; by lanes, at once where there is room.
     """
     if not isinstance(source, Lanes):
-        for point, samples in source.measure(_offered(cases, offer), effort):
+        points = (task.point for case in cases if (task := offer(case)) is not None)
+        for point, samples in source.measure(points, effort):
             take(point, samples)
         return
     waiting = dict(enumerate(cases))
@@ -48,9 +49,3 @@ def compare(
         return point
 
     conduct(source, effort, tasks, begin, take, clock)
-
-
-def _offered(cases: Sequence[Case], offer: Callable[[Case], Task | None]) -> Iterator[Point]:
-    for case in cases:
-        if (task := offer(case)) is not None:
-            yield task.point

@@ -13,14 +13,14 @@ from pathlib import Path
 from threadpoolctl import threadpool_limits
 
 from colltune.bench.contract import Bench, LibraryBench
-from colltune.bench.workbench import check_collectives
+from colltune.catalog.read import check_collectives
 from colltune.core.disturbance import Disturbance
 from colltune.core.errors import InputError
 from colltune.core.interval import SpeedVerdict
 from colltune.core.medians import broken_choices, medians_of
 from colltune.core.proven import Decision, Verdict, refused
 from colltune.core.rules import RuleSet
-from colltune.core.sample import DEFAULT, REDUCTIONS, Choice, Scenario
+from colltune.core.sample import DEFAULT, REDUCTIONS, Choice, Scenario, element_bytes
 from colltune.core.space import Space
 from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.core.switchback import Standing
@@ -199,7 +199,7 @@ def _of_sizes(space: Space, sizes: Sequence[int]) -> Space:
     """``space`` over these sizes, in bytes, in place of its own; a barrier has none to choose."""
     if not sizes or space.collective == "barrier":
         return space
-    element = 4 if space.collective in REDUCTIONS else 1
+    element = element_bytes(space.collective)
     fitting = sorted({max(size // element, 1) * element for size in sizes})
     shapes = dict.fromkeys((scenario.nodes, scenario.ppn) for scenario in space.scenarios)
     grid = (Scenario(space.collective, *shape, size) for shape in shapes for size in fitting)
