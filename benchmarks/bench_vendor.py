@@ -159,6 +159,7 @@ def place_of(shape: str, mpiexec: Path) -> Iterator[Place]:
     environment = {**os.environ, **theirs, **own}
     if nodes == 1:
         environment |= {"I_MPI_FABRICS": "shm", "I_MPI_THREAD_YIELD": "2", "I_MPI_WAIT_MODE": "0"}
+        environment |= {"I_MPI_SPIN_COUNT": "1", "I_MPI_PAUSE_COUNT": "0"}
         yield Place(mpiexec, shape, kept, environment, None, (), ("--ppn", shape.partition("x")[2]), record)
         return
     require_namespaces()
