@@ -14,13 +14,12 @@ from pathlib import Path
 HERE = Path(__file__).parent
 SOURCE = HERE.parents[1] / "src"
 ROOTS = ("colltune.session.lint", "colltune.cli.console")
-# The command line, a tuning directory, the MPI of this machine and --fix: what the one file does not do.
+# The command line, a tuning directory, and the MPI of this machine: what the one file does not do.
 LEFT_OUT = frozenset(
     f"colltune.{name}"
     for name in (
         "store.tuning",
         "mpi.detect",
-        "emit.lint.fix",
         "emit.mpich.defaults",
         "machine.process",
     )

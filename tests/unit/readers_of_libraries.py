@@ -30,7 +30,6 @@ from colltune.deploy.explored import load_candidates
 from colltune.emit.described import DescribedEmitter
 from colltune.emit.intelmpi import FILE, IntelMpiEmitter
 from colltune.emit.lint.check import format_check
-from colltune.emit.lint.fix import fix_file
 from colltune.emit.lint.selection_file import lint_files
 from colltune.emit.live_rules import live_choices, parse_live
 from colltune.emit.mpich.defaults import cut_default_trees, holds_named_trees
@@ -39,7 +38,7 @@ from colltune.emit.mpich.selection_file import CH4_FILE, GENERAL_FILE, MpichEmit
 from colltune.emit.mpich.tree import Call, format_tree
 from colltune.emit.openmpi.han import parse_han
 from colltune.emit.openmpi.lint_han import lint_han_files
-from colltune.emit.openmpi.lint_rules import fix_rules, lint_rules_files
+from colltune.emit.openmpi.lint_rules import lint_rules_files
 from colltune.emit.openmpi.reader import ReadError
 from colltune.emit.openmpi.rules_file import RULES_FILE, OpenMpiEmitter
 from colltune.machine.described_file import parse_description
@@ -94,11 +93,6 @@ def _trees() -> list[bytes]:
     return [format_tree(tree) for tree in (trees.general, trees.ch4)]
 
 
-@reader("emit.lint.fix", of_json, _trees)
-def mpich_fix(data: bytes) -> None:
-    fix_file(data, "5.0.2", load("mpich", "5.0.2"), default_trees())
-
-
 @reader("emit.mpich.defaults bench.backends.mpich mpi.detect mpi.reads mpi.same", of_json, _trees)
 def mpich_library(data: bytes) -> None:
     others = b"\0".join(_trees())
@@ -113,7 +107,6 @@ def openmpi_rules(data: bytes) -> None:
     for version in ("4.1.4", "5.0.11"):
         for check in lint_rules_files({"f": data}, version, load("openmpi", version)):
             format_check(check)
-    fix_rules(data, "f", "5.0.11", load("openmpi", "5.0.11"))
     _openmpi().parse({RULES_FILE: data}, "bcast")
 
 

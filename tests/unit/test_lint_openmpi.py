@@ -17,8 +17,7 @@ from colltune.core.sample import COLLECTIVES
 from colltune.core.space import shapes
 from colltune.emit.lint.check import Check, Severity, format_check
 from colltune.emit.openmpi.lint_han import lint_han_files
-from colltune.emit.openmpi.lint_rules import fix_rules, lint_rules_files
-from colltune.emit.openmpi.reader import MessageRule
+from colltune.emit.openmpi.lint_rules import lint_rules_files
 from colltune.emit.openmpi.rules_file import RULES_FILE, parse_rules
 from colltune.machine.file_formats import Format, recognise
 from emitter_laws import random_rules
@@ -121,7 +120,7 @@ def test_old_releases_take_the_version_for_a_number() -> None:
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=60))
 def test_any_numbers_are_read_or_refused_as_by_the_strict_reader(numbers: list[int]) -> None:
-    """What colltune's own reader takes, lint takes too; and a file that is mended is clean."""
+    """What colltune's own reader takes, lint takes too."""
     text = " ".join(map(str, numbers)) + "\n"
     found = lint(text)
     try:
@@ -130,10 +129,6 @@ def test_any_numbers_are_read_or_refused_as_by_the_strict_reader(numbers: list[i
         table = None
     unread = [check for check in found if not check.path and check.severity is Severity.ERROR]
     assert table is None or not unread
-    if not unread:
-        fixed = fix_rules(text.encode(), "a.conf", VERSION, load("openmpi", VERSION))
-        left = lint(fixed.decode())
-        assert all(check.severity is Severity.WARNING and "runs no" in check.what for check in left)
 
 
 LINES = "1 # collectives\n2 # allreduce\n2 # ranks\n2\n2\n0 3 0 0\n1024 4 0 0\n4 # ranks\n1\n0 3 0 0\n"
@@ -222,14 +217,6 @@ def test_rules_of_han_are_clean_also_with_a_segment_a_name_and_an_algorithm() ->
     assert check.severity is Severity.WARNING
 
 
-def test_a_mended_file_keeps_what_was_right() -> None:
-    text = rules(7, "4 2 0 77 0 0\n1000 5 0 8192", "2 1 0 6 0 0")
-    fixed = fix_rules(text.encode(), "a.conf", VERSION, load("openmpi", VERSION))
-    assert parse_rules(fixed.decode(), "fixed") == {
-        7: {2: [MessageRule(0, 6)], 4: [MessageRule(0, 0), MessageRule(1000, 5, 0, 8192)]}
-    }
-
-
 def run(*arguments: str | Path) -> tuple[int, str]:
     result = CliRunner().invoke(app, ["lint", *map(str, arguments), "--mpi-version", VERSION])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
@@ -242,17 +229,9 @@ def test_the_command_tells_the_library_by_the_file(tmp_path: Path) -> None:
     good.write_text(rules(7, "2 1 0 6 0 0"))
     bad.write_text(rules(7, "2 1 0 77 0 0"))
     assert run(good) == (0, "1 file for Open MPI 5.0.11: 0 errors, 0 warnings\n")
-    code, output = run(bad, "--fix")
+    code, output = run(bad)
     assert code == 1
     assert output.startswith(f"{bad}:4: error: Open MPI 5.0.11 has no algorithm 77 of bcast\n")
-    assert run(tmp_path / "bad.fixed.conf")[0] == 0
     (tmp_path / "mpich.json").write_text("{}")
     with pytest.raises(InputError, match="two libraries"):
         run(good, tmp_path / "mpich.json")
-
-
-def test_a_file_that_is_ignored_cannot_be_mended(tmp_path: Path) -> None:
-    path = tmp_path / "a.conf"
-    path.write_text("1\n7\n1\n2\n1\n4 6 0 0\n")
-    with pytest.raises(InputError, match=r"a.conf:6: the first rule of 2 ranks is for 4 bytes, .* cannot be known"):
-        run(path, "--fix")

@@ -183,24 +183,15 @@ def run(
 setattr(run, "__signature__", signature_of(run, RunArguments))  # noqa: B010 - as of `tune`
 
 
-def lint(
-    files: PathLike | Sequence[PathLike],
-    *,
-    mpi_version: str | None = None,
-    fix: bool = False,
-    mpiexec: str | None = None,
-) -> Linted:
+def lint(files: PathLike | Sequence[PathLike], *, mpi_version: str | None = None, mpiexec: str | None = None) -> Linted:
     """Finds what would abort, hang or be ignored in selection files or in tuning directories, as `colltune lint` does.
 
-    ``mpi_version``: of the MPI that is to read them; None is the one found here. ``fix``: also write a guarded copy
-    beside each file with findings. Raises InputError for files that cannot be read, or of which no copy can be made.
+    ``mpi_version``: of the MPI that is to read them; None is the one found here. Raises InputError for files that
+    cannot be read.
     """
     from colltune.session.lint import lint_selection
 
-    found = lint_selection(paths_of(files), os.environ, mpi_version=mpi_version, mpiexec=mpiexec, fix=fix)
-    if fix:
-        found.write_fixed()
-    return found
+    return lint_selection(paths_of(files), os.environ, mpi_version=mpi_version, mpiexec=mpiexec)
 
 
 def doctor(*, thread_level: str = "single", **machine: Unpack[MachineArguments]) -> Diagnosis:

@@ -23,20 +23,14 @@ def lint(
         str | None,
         typer.Option(help="Version of the MPI that is to read them, such as 5.0.2. Default: the one found here."),
     ] = None,
-    fix: Annotated[
-        bool, typer.Option("--fix", help="Write a guarded copy beside each file with findings, as NAME.fixed.json.")
-    ] = False,
     mpiexec: Mpiexec = None,
 ) -> None:
     """Find what would abort, hang or be ignored in files of MPICH or Open MPI. Exit code 1 if there are errors."""
     from colltune.session.lint import lint_selection
 
-    found = lint_selection(files, os.environ, mpi_version=mpi_version, mpiexec=mpiexec, fix=fix)
+    found = lint_selection(files, os.environ, mpi_version=mpi_version, mpiexec=mpiexec)
     if found.note:
         echo(f"note: {found.note}")
     echo(str(found))
-    if fix:
-        for name, copy in found.write_fixed().items():
-            typer.echo(f"{name}: a guarded copy is {copy}")
     if found.errors:
         raise typer.Exit(1)

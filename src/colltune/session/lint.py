@@ -1,4 +1,4 @@
-"""What is wrong with selection files, whoever wrote them, and guarded copies of those that can be mended."""
+"""What is wrong with selection files, whoever wrote them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from colltune.core.units import format_count
 from colltune.emit.lint.check import Check, Severity, format_check
 from colltune.emit.lint.selection_file import lint_files
 from colltune.emit.openmpi.lint_han import lint_han_files
-from colltune.emit.openmpi.lint_rules import fix_rules, lint_rules_files
+from colltune.emit.openmpi.lint_rules import lint_rules_files
 from colltune.machine.file_formats import SELECTION, Format, require_format
 from colltune.machine.files import read_file
 from colltune.mpi.installation import Installation, Library
@@ -52,20 +52,6 @@ class Linted:
         last = f"{format_count(len(self.contents), 'file')} for {reader}: {counted}"
         return "\n".join([*map(format_check, self.findings), last])
 
-    def write_fixed(self) -> dict[str, Path]:
-        """Writes a guarded copy beside each file with findings; the copies, by the name of the file.
-
-        Raises InputError for a file of which no copy can be made, and where there is no room.
-        """
-        if self.library == Library.DESCRIBED:
-            raise InputError("--fix mends no description of an MPI", "Correct it by hand, as the findings say")
-        at_fault = {name: self.contents[name] for name in dict.fromkeys(check.file for check in self.findings)}
-        if self.library == Library.OPENMPI:
-            return {name: _fix_rules(name, data, self.version, self.formats[name]) for name, data in at_fault.items()}
-        if self.installation is None:
-            raise InputError("--fix puts in rules of the library itself, and none was looked for", "Lint with fix=True")
-        return _fix_trees(at_fault, self.version, self.installation)
-
 
 def lint_selection(
     files: Sequence[Path],
@@ -73,13 +59,11 @@ def lint_selection(
     *,
     mpi_version: str | None = None,
     mpiexec: str | None = None,
-    fix: bool = False,
 ) -> Linted:
     """Finds what would abort, hang or be ignored in ``files``, or in those of tuning directories.
 
     ``mpi_version``: of the MPI that is to read them; None is the one that is found here, and where that is another than
-    tunings are for, theirs. ``fix``: copies are to be
-    written, for which an MPICH must be here. Raises InputError for files that cannot be read or are for two libraries.
+    tunings are for, theirs. Raises InputError for files that cannot be read or are for two libraries.
     """
     contents = {str(path): _read(path) for given in files for path in _files_of(given)}
     if contents and all(name.endswith(".toml") for name in contents):
@@ -87,11 +71,11 @@ def lint_selection(
     formats = {name: _format_of(name, data) for name, data in contents.items()}
     library = _library_of(formats)
     installation = None
-    if mpi_version is None or (fix and library == "mpich"):
+    if mpi_version is None:
         try:
             installation = _find(library, mpiexec, environment)
         except InputError:
-            mpi_version = None if fix or mpiexec else _tuned_version(files)
+            mpi_version = None if mpiexec else _tuned_version(files)
             if mpi_version is None:
                 raise
     version = mpi_version or (installation.version if installation else "")
@@ -193,45 +177,6 @@ def _findings(
     of_each = ((lint, {name: contents[name] for name in contents if formats[name] is kind})
                for kind, lint in lints.items())  # fmt: skip
     return [check for lint, files in of_each for check in lint(files)]
-
-
-def _fix_trees(contents: Mapping[str, bytes], version: str, installation: Installation) -> dict[str, Path]:
-    from colltune.emit.lint.fix import fix_file
-    from colltune.emit.mpich.defaults import cut_default_trees
-
-    catalogue = load("mpich", version)
-    if catalogue.version != load("mpich", installation.version).version:
-        raise InputError(
-            f"--fix puts in rules of the library itself, and {installation.libmpi} is MPICH {installation.version}",
-            f"Give the mpiexec of an MPICH {catalogue.version} by --mpiexec",
-        )
-    defaults = cut_default_trees(installation.libmpi)
-    return {
-        name: _write_fixed(name, ".fixed.json", fix_file(data, version, catalogue, defaults))
-        for name, data in contents.items()
-    }
-
-
-def _fix_rules(name: str, data: bytes, version: str, kind: Format) -> Path:
-    from colltune.emit.openmpi.reader import ReadError
-
-    if kind is not Format.TUNED_RULES:
-        raise InputError(f"{name} is {kind}, of which --fix makes no copy", "Correct it by hand, as the findings say")
-    try:
-        fixed = fix_rules(data, name, version, load("openmpi", version))
-    except ReadError as error:
-        check = error.checks[0]
-        raise InputError(
-            f"{name}:{check.line}: {check.what}, so what was meant cannot be known", f"Mend that by hand: {check.fix}"
-        ) from None
-    return _write_fixed(name, ".fixed.conf", fixed)
-
-
-def _write_fixed(name: str, ending: str, data: bytes) -> Path:
-    path = Path(name).with_suffix(ending)
-    with on_os_error(f"cannot write {path}", "Make room there"):
-        path.write_bytes(data)
-    return path
 
 
 def _find(library: str, mpiexec: str | None, environment: Mapping[str, str]) -> Installation:

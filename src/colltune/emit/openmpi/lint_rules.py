@@ -6,7 +6,7 @@ or not.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import cast
 
@@ -14,8 +14,7 @@ from colltune.catalog import Catalogue, Need
 from colltune.catalog.catalogue import OpenMpiCatalogue
 from colltune.core.sample import SizeBasis
 from colltune.emit.lint.check import HARMLESS, Check, FindingsOfFile
-from colltune.emit.openmpi.reader import MessageRule, ReadError, Row, Rows, RuleCommunicator, read_rows
-from colltune.emit.openmpi.rules_file import RulesTable, format_rules
+from colltune.emit.openmpi.reader import ReadError, Row, Rows, RuleCommunicator, read_rows
 
 # Collectives of coll/tuned that the catalogue leaves out: number, name and largest algorithm.
 _OTHERS = {4: ("alltoallv", 2), 8: ("exscan", 2), 14: ("scan", 2)}
@@ -44,45 +43,6 @@ def lint_rules_files(files: Mapping[str, bytes], version: str, catalogue: Catalo
         faults = _Lint(name, rows, version, cast(OpenMpiCatalogue, catalogue)).faults()
         findings += sorted(dict.fromkeys([*rows.findings, *(f.check for f in faults)]), key=lambda check: check.line)
     return findings
-
-
-def fix_rules(data: bytes, name: str, version: str, catalogue: Catalogue) -> bytes:
-    """A copy in which the library decides by itself in place of every rule at fault, and sizes ascend.
-
-    Raises ReadError for a file that the library ignores, or reads in another way than its lines say.
-    """
-    rows = _in_order(read_rows(data, name, version))
-    at_fault = {fault.row for fault in _Lint(name, rows, version, cast(OpenMpiCatalogue, catalogue)).faults()}
-    table: RulesTable = {}
-    for collective in rows.collectives:
-        communicators = table.setdefault(collective.number, {})
-        communicators.clear()  # of two, the library keeps the last
-        for communicator in collective.communicators:
-            messages = [MessageRule(row.rule.size, 0) if row in at_fault else row.rule for row in communicator.rows]
-            messages = messages or [MessageRule(0, 0)]
-            communicators[communicator.ranks] = [m for i, m in enumerate(messages) if not _repeats(messages, i)]
-    names = {number: entry.name for number, entry in catalogue.numbered().items()}
-    wide = any(m.max_requests for c in table.values() for messages in c.values() for m in messages)
-    return format_rules(table, {number: names.get(number, "of tuned") for number in table}, wide=wide)
-
-
-def _in_order(rows: Rows) -> Rows:
-    """Rank counts and sizes ascending; of two for one rank count, the last."""
-    collectives = []
-    for collective in rows.collectives:
-        last = {communicator.ranks: communicator for communicator in collective.communicators}
-        communicators = []
-        for one in sorted(last.values(), key=lambda one: one.ranks):
-            communicators.append(replace(one, rows=tuple(sorted(one.rows, key=lambda row: row.rule.size))))
-        collectives.append(replace(collective, communicators=tuple(communicators)))
-    return replace(rows, collectives=tuple(collectives))
-
-
-def _repeats(messages: Sequence[MessageRule], index: int) -> bool:
-    """Whether a rule is redundant: it repeats the one before it, or another rule for the same size follows."""
-    if index + 1 < len(messages) and messages[index + 1].size == messages[index].size:
-        return True
-    return index > 0 and messages[index].columns == messages[index - 1].columns
 
 
 class _Lint(FindingsOfFile):
