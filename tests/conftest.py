@@ -37,7 +37,7 @@ _BEGUN_S = time.monotonic()
 # Of the tests with an MPI, those that `make test` runs.
 SLICE = Path(__file__).parent / "mpi" / "slice.txt"
 # Files whose tests take the longest: they begin first, so that at the end no worker waits for another.
-LONGEST = ("test_whole_tune.py", "test_profile_tune.py", "test_run_measure.py", "test_alltoallv_forms.py")
+LONGEST = ("test_whole_tune.py", "test_tune.py", "test_run_measure.py", "test_alltoallv_forms.py")
 
 
 # In pytest's cache: the tests that the last runs skipped.

@@ -210,7 +210,7 @@ def test_it_says_its_version(one_file: Path) -> None:
 
 @pytest.mark.parametrize("step", [10, pytest.param(1, marks=pytest.mark.slow)])
 def test_lint_says_of_500_changed_files_what_was_recorded_and_the_libraries_agree(step: int) -> None:
-    """tests/mpi/test_lint_mutants.py asks the libraries again. ``step``: one in so many is looked at."""
+    """tests/mpi/test_lint_real.py asks the libraries again. ``step``: one in so many is looked at."""
     rows = [json.loads(line) for line in RECORDED.read_text(encoding="utf-8").splitlines()]
     assert len(rows) == len(RELEASES) * MUTANTS
     rows = rows[::step]
