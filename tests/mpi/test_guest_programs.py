@@ -1,4 +1,4 @@
-"""Programs in C, Python and Fortran, of the standard ABI and of Intel MPI, end under every mode as without the library."""
+"""Programs in C, Python and Fortran, of the standard ABI and of Intel MPI, end in every mode as without the library."""
 
 import copy
 import os
