@@ -2,6 +2,7 @@
 #include "thread_level.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,8 +80,14 @@ static bool ct__parse_value(const char *name, const char *value, struct ct_optio
     }
     if (strcmp(name, "--max-bytes") == 0)
         return ct__number(value, '\0', 1, 1LL << 40, &options->max_bytes, &rest);
-    if (strcmp(name, "--case") == 0 && ct__number(value, '\0', 1, 1LL << 40, &number, &rest)) {
-        options->only_case = (long)number;
+    if ((strcmp(name, "--case") == 0 || strcmp(name, "--from") == 0) &&
+        ct__number(value, '\0', 1, 1LL << 40, &number, &rest)) {
+        options->first_case = (long)number;
+        options->last_case = strcmp(name, "--case") == 0 ? (long)number : LONG_MAX;
+        return true;
+    }
+    if (strcmp(name, "--without") == 0 && options->left_out_count < CT_MOST_LEFT_OUT) {
+        options->left_out[options->left_out_count++] = value;
         return true;
     }
     if (strcmp(name, "--case-limit") == 0 && ct__number(value, '\0', 1, 86400, &number, &rest)) {
@@ -92,7 +99,7 @@ static bool ct__parse_value(const char *name, const char *value, struct ct_optio
 
 bool ct_options_parse(int argc, char **argv, struct ct_options *options)
 {
-    *options = (struct ct_options){.case_limit_s = 60, .thread_level = MPI_THREAD_SINGLE};
+    *options = (struct ct_options){.case_limit_s = 60, .thread_level = MPI_THREAD_SINGLE, .last_case = LONG_MAX};
     for (int i = 0; i < CT_REPLAYED; i++)
         options->selected[i] = !ct_collectives[i].is_nonblocking;
     for (int i = 1; i < argc; i++) {

@@ -3,6 +3,8 @@
 #include "report.h"
 #include "pattern.h"
 
+#include <string.h>
+
 #define CT__MOST_COUNTS (CT_MOST_SIZES * 2 + 16)
 #define CT__MOST_ITEMS 16
 
@@ -70,12 +72,35 @@ static void ct__run_case(struct ct__plan *plan, struct ct_case *c)
     ct_run_step(plan->run, text, false, ct__work, c);
 }
 
+/* Whether each word of `words` is a word of `text`. */
+static bool ct__has_words(const char *text, const char *words)
+{
+    for (size_t length; *(words += strspn(words, " ")) != '\0'; words += length) {
+        length = strcspn(words, " ");
+        const char *at = text;
+        while (strncmp(at, words, length) != 0 || (at[length] != ' ' && at[length] != '\0')) {
+            at += strcspn(at, " ");
+            if (*at++ == '\0')
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool ct__is_left_out(const struct ct_options *options, long number, const char *text)
+{
+    for (int i = 0; i < options->left_out_count; i++)
+        if (ct__has_words(text, options->left_out[i]))
+            return true;
+    return number < options->first_case || number > options->last_case;
+}
+
 void ct_run_step(struct ct_case_run *run, const char *text, bool always,
                  void (*work)(void *context, struct ct_verdict *verdict), void *context)
 {
     struct ct_verdict verdict = {0, 0, ""};
     run->number++;
-    if (!always && run->options->only_case != 0 && run->options->only_case != run->number)
+    if (!always && ct__is_left_out(run->options, run->number, text))
         return;
     if (run->rank == 0)
         ct_report_start(run->number, text);

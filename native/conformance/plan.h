@@ -8,6 +8,7 @@
 
 #define CT_MOST_RANK_COUNTS 256
 #define CT_MOST_SIZES 1024
+#define CT_MOST_LEFT_OUT 64
 
 /* A size to try besides the usual ones. total: one block times the number of ranks, where there are blocks. */
 struct ct_size {
@@ -23,7 +24,9 @@ struct ct_options {
     bool selected[CT_REPLAYED];
     bool is_short;
     long long max_bytes;
-    long only_case; /* 0: all */
+    long first_case, last_case;
+    const char *left_out[CT_MOST_LEFT_OUT]; /* each some words: a case is left out whose text has them all */
+    int left_out_count;
     unsigned case_limit_s;
     int thread_level;
     const char *progress_path;
@@ -46,7 +49,6 @@ enum ct_depth { CT_DEPTH_FULL, CT_DEPTH_SHORT, CT_DEPTH_THIN };
 /* Runs every case of every selected collective on `comm`. All ranks of run->ranks call it together. */
 void ct_plan_run(struct ct_case_run *run, const struct ct_case_comm *comm, enum ct_depth depth);
 
-/* Numbers, announces, runs and reports one case; `work` makes it. Skips it if another was asked for by number and
- * `always` is false. */
+/* Numbers, announces, runs and reports one case; `work` makes it. Skips it if it is left out and `always` is false. */
 void ct_run_step(struct ct_case_run *run, const char *text, bool always,
                  void (*work)(void *context, struct ct_verdict *verdict), void *context);

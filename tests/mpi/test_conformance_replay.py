@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from colltune.bench.workbench import MachineOptions, open_workbench
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import DEFAULT, Choice, SizeBasis
 from colltune.emit.mpich.defaults import cut_default_trees
-from colltune.machine.compile import build, source_directory
+from colltune.machine.compile import COMMON, build, source_directory
+from colltune.prove.replay import on_workbench
 from colltune.prove.replay.conformance import PROGRAM, ConformanceResult, replay_arguments, run_conformance
 from compiled import C_FLAGS, compiled, shared
 
@@ -134,9 +136,29 @@ def test_the_program_is_clean_under_sanitizers(mpiexec: Path) -> None:
     if shutil.which("cc") is None:
         pytest.skip("no C compiler")
     flags = [*C_FLAGS, "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    program = compiled(mpiexec.with_name("mpicc"), *flags, *sorted(source_directory(PROGRAM).glob("*.c")))
+    sources = source_directory(PROGRAM)
+    program = compiled(
+        mpiexec.with_name("mpicc"), *flags, f"-I{sources.with_name(COMMON)}", *sorted(sources.glob("*.c"))
+    )
     # MPICH keeps what it has until the process ends.
     result = replay(
         mpiexec, program, 3, replay_arguments([3], short=True, max_bytes=50_000), ASAN_OPTIONS="detect_leaks=0"
     )
     assert result.passed, result.message
+
+
+@pytest.mark.parametrize("by_itself", [True, False])
+def test_calls_with_which_the_library_ends_the_job_by_itself_are_left_out(
+    mpiexec: Path, faulty: Path, by_itself: bool
+) -> None:
+    own = {"CT_FAULT": "die"} if by_itself else {}
+    environ = {**os.environ, "LD_PRELOAD": str(faulty), **own}
+    bench = open_workbench(MachineOptions(mpiexec=str(mpiexec), ppn=2), environ)
+    rules = (Rule(None, None, 28, Choice("recursive_doubling")), Rule(None, None, None, DEFAULT))
+    rule_sets = {"allreduce": RuleSet("allreduce", SizeBasis.MESSAGE, rules)}
+    result = on_workbench.replay(bench, rule_sets, {"CT_FAULT": "die"}, short=True, counts=(2,))
+    assert result.passed is by_itself, result.message
+    assert result.left_out == (("allreduce ranks=2",) if by_itself else ())
+    assert ("the MPI by itself ends such jobs" in result.message) is by_itself
+    if not by_itself:
+        assert "count=7" in str(result.crashed_case)

@@ -15,6 +15,7 @@ from colltune.prove.replay.conformance import (
     ConformanceResult,
     beyond_the_library,
     boundaries,
+    joined,
     parse_output,
     rank_counts,
     replay_arguments,
@@ -174,3 +175,14 @@ def test_a_wrong_result_counts_although_the_time_was_up() -> None:
     result = parse("FAIL 2 bcast | rank 1: byte 0\n", running="case 9 gather", code=None)
     assert not result.passed
     assert "1 of 9 cases gave a wrong result" in result.message
+
+
+def test_runs_that_go_on_behind_a_crash_are_a_single_result() -> None:
+    first = parse("FAIL 2 bcast | rank 1: byte 0\n", running="case 7 reduce comm=dup ranks=3 count=5 root=1", code=139)
+    assert (first.crashed_number, first.crashed_kind) == (7, "reduce ranks=3 root=1")
+    last = parse("done cases=5 failures=0 skipped=0\n", running="case 12 gather")
+    assert last.crashed_number is None
+    both = joined([first, last], ["reduce ranks=3 root=1"])
+    assert (both.cases, both.failure_count, both.crashed_case) == (11, 1, None)
+    assert both.left_out == ("reduce ranks=3 root=1",)
+    assert joined([first], []) == first

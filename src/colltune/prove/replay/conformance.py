@@ -35,7 +35,8 @@ class ConformanceResult:
     ``failure_count`` all of them; ``crashed_case``: the one that ended the job or never ended, None if it went
     through; ``hung`` tells these two apart; ``unfinished``: the time was up while cases went on to end; ``skipped``:
     counts that were beyond the byte limit; ``detail``: the library's last words; ``command`` is what was run;
-    ``library_failures``: failures that were taken out because the library has them without the tuning too.
+    ``library_failures``: failures that were taken out because the library has them without the tuning too;
+    ``left_out``: kinds of calls that were not tried further, since the library ends the job there without it too.
     """
 
     command: tuple[str, ...]
@@ -49,6 +50,19 @@ class ConformanceResult:
     wall_s: float
     library_failures: int = 0
     unfinished: bool = False
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def crashed_number(self) -> int | None:
+        """The number of the case that ended the job; None where no case did."""
+        number = re.match(r"\d+ ", self.crashed_case or "")
+        return None if number is None else int(number[0])
+
+    @property
+    def crashed_kind(self) -> str:
+        """Which calls are like it: the words that another case has to have."""
+        _, name, *words = (self.crashed_case or "").split()
+        return " ".join([name, *(word for word in words if word.startswith(("ranks=", "root=")))])
 
     @property
     def passed(self) -> bool:
@@ -65,6 +79,7 @@ class ConformanceResult:
         if self.passed:
             skipped = f", {len(self.skipped)} sizes left out as too large" if self.skipped else ""
             own = f", {self.library_failures} fail without the tuning too" if self.library_failures else ""
+            own += f", without {' and '.join(self.left_out)}: the MPI by itself ends such jobs" if self.left_out else ""
             right = self.cases - self.library_failures
             return f"{right} cases gave the right result in {format_duration(self.wall_s)}{skipped}{own}"
         if self.crashed_case is not None:
@@ -96,6 +111,21 @@ def beyond_the_library(tuned: ConformanceResult, default: ConformanceResult) -> 
         failures=own,
         failure_count=tuned.failure_count - shared,
         library_failures=tuned.library_failures + shared,
+    )
+
+
+def joined(parts: Sequence[ConformanceResult], left_out: Sequence[str]) -> ConformanceResult:
+    """Of runs each of which begins behind the case that ended the one before."""
+    *ended, last = parts
+    before = ended[-1].cases - len(ended) if ended else 0
+    return replace(
+        last,
+        cases=last.cases + before if last.crashed_case is None else last.cases,
+        failures=tuple(failure for part in parts for failure in part.failures),
+        failure_count=sum(part.failure_count for part in parts),
+        skipped=tuple(dict.fromkeys(skipped for part in parts for skipped in part.skipped)),
+        wall_s=sum(part.wall_s for part in parts),
+        left_out=tuple(left_out),
     )
 
 

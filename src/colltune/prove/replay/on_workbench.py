@@ -11,6 +11,7 @@ from colltune.prove.replay.conformance import (
     PROGRAM,
     ConformanceResult,
     beyond_the_library,
+    joined,
     rank_counts,
     replay_arguments,
     run_conformance,
@@ -24,6 +25,7 @@ _SLICE, _CASES = ("bcast", "allreduce"), 350
 _LEAST_SHARE = 0.15  # of the time of the slice, for its cases
 _UNKNOWN_LAUNCHES = 4.0  # the assumed length of a replay in launches, where the slice failed
 _FULL_TIMEOUT_S = 3600.0
+_MOST_LEFT_OUT = 32  # kinds of calls with which the library ends jobs by itself
 
 
 def replay(
@@ -38,14 +40,25 @@ def replay(
     """Every collective in every form, with ``variables`` set, at rank counts up to the job's.
 
     With ``counts`` only the collectives that depart from the default, at these rank counts: for rules that reach no
-    other call. Failures that the library has without ``variables`` too are left out. ``expected_s``: what the short
-    form is expected to take (``ReplaySlice.whole_s``), for its limit.
+    other call. Failures that the library has without ``variables`` too are left out, and calls with which it ends the
+    job without them. ``expected_s``: what the short form is expected to take (``ReplaySlice.whole_s``), for its limit.
     """
     limit_s = short_limit_s(expected_s) if short else _FULL_TIMEOUT_S
-    result = _run(bench, rule_sets, variables, short, counts, limit_s)
+
+    def run(variables: Mapping[str, str], *more: str) -> ConformanceResult:
+        return _run(bench, rule_sets, variables, short, counts, limit_s, more)
+
+    without: list[str] = []
+    parts = [run(variables)]
+    while (number := parts[-1].crashed_number) is not None and len(without) < 2 * _MOST_LEFT_OUT:
+        if run({}, "--case", str(number)).crashed_number != number:
+            break
+        without += ["--without", parts[-1].crashed_kind]
+        parts.append(run(variables, *without, "--from", str(number + 1)))
+    result = joined(parts, without[1::2])
     if result.passed or result.unchecked:
         return result
-    return beyond_the_library(result, _run(bench, rule_sets, {}, short, counts, limit_s))
+    return beyond_the_library(result, run({}, *without))
 
 
 def short_limit_s(expected_s: float) -> float:
@@ -60,11 +73,12 @@ def _run(
     short: bool,
     counts: Sequence[int],
     limit_s: float,
+    more: Sequence[str],
 ) -> ConformanceResult:
     only, thread_level = sorted(departing(rule_sets)) if counts else (), bench.environment.thread_level
     counts = counts or rank_counts(bench.nodes * bench.ppn)
     arguments = replay_arguments(counts, rule_sets.values(), short=short, thread_level=thread_level, collectives=only)
-    program = bench.program(PROGRAM, arguments, variables)
+    program = bench.program(PROGRAM, [*arguments, *more], variables)
     return run_conformance(program.argv, program.environment, limit_s)
 
 
@@ -121,6 +135,7 @@ def make_safe(
             bench, tuning.rule_sets, tuning.variables_at(workplace), short=True, counts=counts, expected_s=expected_s
         )
         if result.passed:
+            notes += [f"the check of results: {result.message}"] if result.left_out else []
             return tuning, notes
         if result.unchecked:
             raise UncheckedError(result.message, "Give a larger --budget, or tune on fewer nodes")
