@@ -59,7 +59,7 @@ class MemoryBench:
     backend: MpichBackend = field(default_factory=lambda: MpichBackend("5.0.2", default_trees()))
 
     headline, warnings, start_text = "a bench in memory", (), "beginning"
-    parts_disturb = True
+    by_launches, parts_disturb = False, True
 
     @property
     def catalogue(self) -> Catalogue:

@@ -9,10 +9,13 @@ from statistics import median
 import pytest
 
 from colltune.core.errors import LaunchError
+from colltune.core.proven import Verdict
 from colltune.core.rules import RuleSet
 from colltune.core.sample import DEFAULT, Choice, Sample, SizeBasis, Status
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
+from colltune.prove.audit.audit import Audit
+from colltune.prove.audit.claims import claims_of, most_claims
 from colltune_study.recorded.launch_effects import AS_MEASURED, LaunchEffects
 from colltune_study.testing import HALVING, RING, TREE, small_space, true_time_s
 from launched_cluster import EFFORT, EVERY, Cluster, Job, Rules
@@ -225,3 +228,70 @@ def test_a_launch_that_others_disturbed_is_made_again() -> None:
     assert all(set(point.choices) == set(EVERY) for point, _ in found)
     assert len(cluster.began) == len(EVERY) + 1
     assert not source.disturbed
+
+
+def test_the_default_and_a_choice_are_in_the_same_launch_at_neighbours() -> None:
+    """So what the launch does to them is not in their ratio, and over launches neither is the size."""
+    cluster = Cluster(LaunchEffects(together=AS_MEASURED.together))
+    sides: list[str] = []
+    for _ in range(4):
+        began = len(cluster.began)
+        for scenario, some in cluster.measure(every_point((DEFAULT, TREE))).items():
+            truth = math.log(true_time_s(scenario, TREE) / true_time_s(scenario, DEFAULT))
+            assert math.log(some[TREE].time_s / some[DEFAULT].time_s) == pytest.approx(truth, abs=0.05)
+            assert [sample.scenario for sample in some.values()] == [scenario, scenario]
+            (beside,) = (sample.detail for sample in some.values() if sample.detail)
+            assert beside == f"at {scenario.size_bytes - 1} B"
+            sides.append("default" if some[DEFAULT].detail else "choice")
+        assert len(cluster.began) == began + 1
+    assert 0.3 < sides.count("default") / len(sides) < 0.7
+
+
+def test_a_choice_that_ends_the_job_leaves_the_default_of_its_pairs_to_measure() -> None:
+    cluster = Cluster(ends=lambda scenario, choice: choice == RING)
+    found = cluster.measure(every_point((DEFAULT, RING)))
+    assert sum(RING in some for some in found.values()) == 1
+    assert all(some[DEFAULT].status is Status.OK for some in found.values())
+
+
+def test_what_a_file_cannot_tell_from_its_neighbour_is_measured_in_two_launches() -> None:
+    def said(rules: RuleSet) -> RuleSet:
+        kept = (rule for rule in rules.rules if rule.max_size is None or rule.max_size % 8 == 0)
+        return RuleSet(rules.collective, rules.basis, tuple(kept))
+
+    cluster = Cluster(said=said)
+    found = cluster.measure([Point(every_point()[3].scenario, (DEFAULT, TREE))])
+    ((_, some),) = found.items()
+    assert {choice: sample.status for choice, sample in some.items()} == {DEFAULT: Status.OK, TREE: Status.OK}
+    assert not any(sample.detail for sample in some.values())
+
+
+def test_a_launch_of_the_proof_is_a_launch_of_the_job_with_all_that_is_open() -> None:
+    cluster = Cluster()
+    calls = [one.scenario for one in every_point() if one.scenario.size_bytes == 4096 and one.scenario.ranks >= 8]
+    gains = {one: math.log(true_time_s(one, DEFAULT) / true_time_s(one, HALVING)) for one in calls}
+    weights = dict.fromkeys(calls, 1.0)
+    samples: list[Sample] = []
+    audit = Audit(
+        claims=claims_of(dict.fromkeys(calls, HALVING), gains, weights, most=1),
+        open_source=cluster.source,
+        record=samples.extend,
+        baseline=lambda _scenario: DEFAULT,
+        cost_s=lambda _scenario: 1e-3,
+        total_weight=sum(weights.values()),
+        threshold=1.02,
+        launch_s=2.0,
+        clock=lambda: 2.0 * len(cluster.began),
+    )
+    verdicts = {one.verdict for one in audit.run(200.0)}
+    assert verdicts == {Verdict.KEPT}
+    assert len(cluster.began) == audit.launches
+    in_each = [{s.scenario for s in samples if s.launch == launch} for launch in range(1, audit.launches + 1)]
+    assert in_each[:3] == [set(calls)] * 3
+
+
+def test_where_few_launches_are_to_come_claims_are_large() -> None:
+    costs_s = [0.01] * 30
+    assert most_claims(costs_s, 60.0) > len(costs_s)
+    assert most_claims(costs_s, 60.0, launch_s=5.7) == 10 * 30 // 24
+    assert most_claims(costs_s, 5.0, launch_s=5.7) == 1

@@ -74,6 +74,11 @@ class Bench(Place, Protocol):
         ...
 
     @property
+    def by_launches(self) -> bool:
+        """Whether its launches run a single choice of each call."""
+        ...
+
+    @property
     def parts_disturb(self) -> bool:
         """Whether measurements on disjoint nodes may disturb one another, so that this is to be checked."""
         ...
@@ -132,6 +137,7 @@ class WithoutMpi:
 
     warnings: ClassVar[Sequence[str]] = ()
     watch: ClassVar[None] = None
+    by_launches: ClassVar[bool] = False
     parts_disturb: ClassVar[bool] = False
     library: ClassVar[LibraryBench | None] = None
 

@@ -88,6 +88,10 @@ class Workbench:
     _topologies: dict[tuple[str, ...], Topology] = field(default_factory=dict)
 
     @property
+    def by_launches(self) -> bool:
+        return not self.backend.steered
+
+    @property
     def catalogue(self) -> Catalogue:
         return self.backend.catalogue
 

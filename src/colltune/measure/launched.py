@@ -11,18 +11,17 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
-from statistics import median
 
 from colltune.core.decision_table import BySize, DecisionTable
 from colltune.core.errors import LaunchError
 from colltune.core.rules import RuleSet, Steps
-from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, SizeBasis, Status, element_bytes
+from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, SizeBasis, Status
 from colltune.core.space import Point
 from colltune.measure.contract import Answer, Effort, Launch, TimeIsUpError
+from colltune.measure.launch_factor import LaunchFactors, ThisLaunch, calls_beside
 
 Pair = tuple[Scenario, Choice]
-# The fewest calls that are measured in a launch, and those of each collective and shape that tell what it does to all.
-_FEWEST, _REFERENCES = 16, 5
+_FEWEST = 16  # calls that are measured in a launch
 _REDONE = 3  # of so many launches, one that others disturbed may be made again
 _ENDING = frozenset({Status.CRASHED, Status.HUNG})
 _UNSAID = "no file of this MPI can say it"
@@ -46,21 +45,34 @@ class LaunchedPlan:
 
 @dataclass
 class _Asked:
-    """A point, with what is known of it by now. ``left``: the choices that were in no launch yet."""
+    """A point, with what is known of it by now. ``left``: the choices that were in no launch yet.
+
+    ``place``: the call that has them. ``default``: of a pair, the call that runs the default in the same launch.
+    """
 
     ticket: int
     point: Point
     effort: Effort
-    group: int
+    place: Scenario
     left: list[Choice]
+    default: Scenario | None = None
     samples: dict[Choice, Sample] = field(default_factory=dict)
+
+    def part(self) -> None:
+        """Measures each choice at the call itself, the default in a launch of its own."""
+        self.place, self.default = self.point.scenario, None
+        self.left = [*({DEFAULT} - self.samples.keys()), *self.left]
+
+
+Column = list[tuple[_Asked, Choice]]
 
 
 class LaunchedSource:
     """A Launch of which each answer comes from several launches of the job; ``until_s`` is of time.monotonic.
 
     A launch makes all times of a collective longer or shorter, so in each of them calls beside those that are measured
-    run the default, and every time is divided by what these take over what they took in the first launch.
+    run the default, and every time is divided by what these take over what they took in the first launch. A pair, the
+    default and one choice, is in a single launch: one of them at the call, and the other at the call beside it.
     """
 
     def __init__(self, plan: LaunchedPlan, environment: Environment, seed: int) -> None:
@@ -70,7 +82,7 @@ class LaunchedSource:
         self._answers: deque[Answer] = deque()
         self._tickets = count(1)
         self._ended: set[tuple[str, Choice]] = set()
-        self._first_s: dict[Scenario, float] = {}  # by reference
+        self._factors = LaunchFactors()
         self._idle: Launch | None = None  # one that was started, and that runs the default everywhere
         # Seconds of a start, and of what is measured after it for each call; at first a guess.
         self._launch_s, self._call_s = 1.0, 1.0 / 64.0
@@ -105,7 +117,14 @@ class LaunchedSource:
         left = [c for c in point.choices if c == DEFAULT or (point.scenario.collective, c) not in self._ended]
         ticket = next(self._tickets)
         point = replace(point, choices=tuple(left))
-        self._asked.append(_Asked(ticket, point, effort, ticket, left))
+        one = _Asked(ticket, point, effort, point.scenario, left)
+        beside = (
+            calls_beside(point.scenario) if self._plan.basis(point.scenario.collective) is not SizeBasis.NONE else []
+        )
+        if len(left) == 2 and DEFAULT in left and beside:
+            one.place, one.default = self._random.sample([point.scenario, beside[0]], 2)
+            one.left = [choice for choice in left if choice != DEFAULT]
+        self._asked.append(one)
         return ticket
 
     def next_answer(self) -> Answer:
@@ -148,25 +167,36 @@ class LaunchedSource:
         if time.monotonic() >= self.until_s:
             raise TimeIsUpError
         column = self._column()
-        said = self._said(column)
-        held = {scenario: c for scenario, c in column.items() if said[scenario.collective].evaluate(scenario) == c}
-        if not held:
-            scenario, choice = next(iter(column.items()))
-            self._untimed(scenario, choice, Status.UNMEASURED, _UNSAID)
-            return
-        self._measure_in(held, said)
+        said = self._said({one.place: choice for one, choice in column})
+        held = [
+            (one, choice)
+            for one, choice in column
+            if all(
+                said[place.collective].evaluate(place) == c
+                for place, c in ((one.place, choice), (one.default, DEFAULT))
+                if place
+            )
+        ]
+        if held:
+            self._measure_in(held, said)
+        elif column[0][0].default is not None:
+            column[0][0].part()
+        else:
+            self._untimed(*column[0], Status.UNMEASURED, _UNSAID)
 
-    def _column(self) -> dict[Scenario, Choice]:
-        """The choice of each scenario in the next launch: of its open ones, by turns from one scenario to the next."""
-        column: dict[Scenario, Choice] = {}
+    def _column(self) -> Column:
+        """The choice of each place in the next launch: of its open ones, by turns from one point to the next."""
+        column: Column = []
         whole: dict[Hashable, Choice] = {}
+        taken: set[Scenario] = set()
         for number, one in enumerate(self._asked):
-            scenario = one.point.scenario
-            if scenario in column:
-                continue
-            choice = whole.setdefault(self._plan.together(scenario), one.left[(self.launches + number) % len(one.left)])
-            if choice in one.left:
-                column[scenario] = choice
+            key = self._plan.together(one.place)
+            choice = whole.get(key, one.left[(self.launches + number) % len(one.left)])
+            keys = {key: choice} | ({} if one.default is None else {self._plan.together(one.default): DEFAULT})
+            if one.place not in taken and choice in one.left and all(whole.get(k, c) == c for k, c in keys.items()):
+                taken.add(one.place)
+                whole |= keys
+                column.append((one, choice))
         return column
 
     def _said(self, column: Mapping[Scenario, Choice]) -> dict[str, RuleSet]:
@@ -190,101 +220,61 @@ class LaunchedSource:
         }
         return {name: self._plan.said(table.rule_set(), sorted(shapes[name])) for name, table in tables.items()}
 
-    def _measure_in(self, column: Mapping[Scenario, Choice], rules: Mapping[str, RuleSet]) -> None:
+    def _measure_in(self, column: Column, rules: Mapping[str, RuleSet]) -> None:
         """Raises TimeIsUpError, and LaunchError where no job runs the default."""
-        wanted = [one for one in self._asked if column.get(one.point.scenario) in one.left]
-        self._random.shuffle(wanted)
+        column = self._random.sample(column, len(column))
         departing = {name: one for name, one in rules.items() if one.departs}
-        taken: dict[int, Sample] = {}
+        taken: list[tuple[_Asked, Choice, Sample]] = []
         references: dict[Scenario, Sample] = {}
         failure = source = None
+        ended = False
         try:
-            source = self._source(departing) if wanted else None
-            beside = self._references([one.point.scenario for one in wanted], rules)
+            source = self._source(departing)
+            beside = self._factors.references([one.place for one, _ in column if one.default is None], rules)
             began_s = time.monotonic()
-            for one in wanted:
-                assert source is not None
-                if (reference := beside.get(one.point.scenario)) is not None:
+            for one, choice in column:
+                if (reference := beside.get(one.place)) is not None:
                     sample = _default(source, Point(reference, (DEFAULT,)), one.effort)
                     references |= {} if sample is None else {reference: sample}
-                sample = _default(source, replace(one.point, choices=(DEFAULT,)), one.effort)
-                if sample is None:
+                calls = [(one.place, choice), *([] if one.default is None else [(one.default, DEFAULT)])]
+                samples = list(_called(source, one, self._random.sample(calls, len(calls))))
+                ended = any(sample.status in _ENDING for _, _, sample in samples)
+                if len(samples) < len(calls) and not ended:
                     break
-                taken[one.ticket] = sample
-                if sample.status in _ENDING:
+                taken += samples
+                if ended:
                     break
         except LaunchError as error:
             failure = error
         finally:
+            calls = sum(1 if one.default is None else 2 for one, _ in column)
             if taken:
                 self._call_s = max(time.monotonic() - began_s, 1e-6) / len(taken)
-            ended = failure is not None or any(sample.status in _ENDING for sample in taken.values())
+            whole, ended = len(taken) == calls, ended or failure is not None
             again = False
             if source is not None and (departing or ended):
-                again = self._end(source, whole=not ended and len(taken) == len(wanted))
+                again = self._end(source, whole=not ended and whole)
             elif source is not None:
                 self._idle = source
         if again:
             return
-        self._take(column, wanted, taken, self._factors(references.values()))
+        self._take(taken, self._factors.take(references.values()))
         if failure is not None:
             self._blame_one_of(column, failure)
-        elif not ended and len(taken) < len(wanted):
+        elif not ended and not whole:
             raise TimeIsUpError
 
-    def _references(self, scenarios: Sequence[Scenario], rules: Mapping[str, RuleSet]) -> dict[Scenario, Scenario]:
-        """Calls at default beside some of ``scenarios``: those that earlier launches measured too, then others."""
-        found = {one: beside for one in scenarios if (beside := self._reference(one, rules)) is not None}
-        chosen: dict[tuple[str, int, int], dict[Scenario, Scenario]] = {}
-        for one, beside in sorted(found.items(), key=lambda both: both[1] not in self._first_s):
-            of_place = chosen.setdefault((one.collective, one.nodes, one.ppn), {})
-            if len(of_place) < _REFERENCES and beside not in of_place.values():
-                of_place[one] = beside
-        return {one: beside for of_place in chosen.values() for one, beside in of_place.items()}
-
-    def _reference(self, scenario: Scenario, rules: Mapping[str, RuleSet]) -> Scenario | None:
-        """A call at default beside ``scenario``, an element shorter or longer; None where there is none."""
-        element = element_bytes(scenario.collective)
-        for size in (scenario.size_bytes - element, scenario.size_bytes + element):
-            beside = replace(scenario, size_bytes=max(size, 0))
-            if scenario.size_bytes and size >= element and rules[scenario.collective].evaluate(beside) == DEFAULT:
-                return beside
-        return None
-
-    def _factors(self, references: Iterable[Sample]) -> dict[tuple[str, int, int], float]:
-        """How many times as long calls take in this launch as in the first one, by collective and shape."""
-        taken_s = {sample.scenario: sample.time_s for sample in references if sample.status is Status.OK}
-        logs: dict[tuple[str, int, int], list[float]] = {}
-        for reference, time_s in taken_s.items():
-            place = (reference.collective, reference.nodes, reference.ppn)
-            known = logs.setdefault(place, [])
-            if reference in self._first_s:
-                known.append(math.log(time_s / self._first_s[reference]))
-        factors = {place: math.exp(median(known)) if known else 1.0 for place, known in logs.items()}
-        for reference, time_s in taken_s.items():
-            factor = factors[reference.collective, reference.nodes, reference.ppn]
-            self._first_s.setdefault(reference, time_s / factor)
-        return factors
-
-    def _take(
-        self,
-        column: Mapping[Scenario, Choice],
-        wanted: Sequence[_Asked],
-        taken: Mapping[int, Sample],
-        factors: Mapping[tuple[str, int, int], float],
-    ) -> None:
-        for one in wanted:
-            scenario = one.point.scenario
-            sample = taken.get(one.ticket)
-            if sample is None:
-                continue
-            factor = factors.get((scenario.collective, scenario.nodes, scenario.ppn), 1.0)
-            sample = replace(_over(sample, factor), choice=column[scenario], launch=one.group, group=one.group)
+    def _take(self, taken: Iterable[tuple[_Asked, Choice, Sample]], launch: ThisLaunch) -> None:
+        for one, choice, sample in taken:
+            where = f"at {sample.scenario.size_bytes} B" if sample.scenario != one.point.scenario else ""
+            sample = sample if one.default is not None else launch.in_first(sample)
+            known = {"scenario": one.point.scenario, "choice": choice, "detail": sample.detail or where}
+            sample = replace(sample, launch=one.ticket, group=one.ticket, **known)
             if sample.status in _ENDING:
                 self._distrust(one, sample)
             else:
-                one.left.remove(sample.choice)
-                one.samples[sample.choice] = sample
+                one.left = [c for c in one.left if c != choice]
+                one.samples[choice] = sample
 
     def _distrust(self, one: _Asked, sample: Sample) -> None:
         """Tells of a choice that ended the job, at once, and leaves it out of all that is open."""
@@ -297,35 +287,37 @@ class LaunchedSource:
             self._ended.add((name, choice))
             others = [other for other in self._asked if other.point.scenario.collective == name]
         for other in others:
+            if other.default is not None and choice in (DEFAULT, *other.left):
+                other.part()
             other.left = [c for c in other.left if c != choice]
             if choice not in other.samples:
                 other.point = replace(other.point, choices=tuple(c for c in other.point.choices if c != choice))
 
-    def _untimed(self, scenario: Scenario, choice: Choice, status: Status, why: str) -> None:
-        for one in self._asked:
-            if one.point.scenario == scenario and choice in one.left:
-                sample = Sample(scenario, choice, status, launch=one.group, group=one.group, detail=why[:400])
-                if status is Status.CRASHED:
-                    self._distrust(one, sample)
-                    return
-                one.left.remove(choice)
-                one.samples[choice] = sample
+    def _untimed(self, one: _Asked, choice: Choice, status: Status, why: str) -> None:
+        sample = Sample(one.point.scenario, choice, status, launch=one.ticket, group=one.ticket, detail=why[:400])
+        if status is Status.CRASHED:
+            self._distrust(one, sample)
+        else:
+            one.left.remove(choice)
+            one.samples[choice] = sample
 
-    def _blame_one_of(self, column: Mapping[Scenario, Choice], error: LaunchError) -> None:
+    def _blame_one_of(self, column: Column, error: LaunchError) -> None:
         """After a job that did not start, or ended at the agent's own calls: each choice is tried by itself.
 
         Raises the error where none but the default was asked for.
         """
-        tried = {(s.collective, c): s for s, c in column.items() if c != DEFAULT}
+        tried: dict[tuple[str, Choice], Column] = {}
+        for one, choice in column:
+            if choice != DEFAULT:
+                tried.setdefault((one.place.collective, choice), []).append((one, choice))
         if not tried:
             raise error
-        if len(tried) == 1:
-            ((_, choice), scenario), *_ = tried.items()
-            self._untimed(scenario, choice, Status.CRASHED, error.what)
-            return
-        for (name, choice), _ in tried.items():
-            alone = {s: c for s, c in column.items() if (s.collective, c) == (name, choice)}
-            self._measure_in(alone, self._said(alone))
+        for alone in tried.values():
+            left = [(one, choice) for one, choice in alone if choice in one.left]
+            if left and len(tried) == 1:
+                self._untimed(*left[0], Status.CRASHED, error.what)
+            elif left:
+                self._measure_in(left, self._said({one.place: choice for one, choice in left}))
 
     def _finish(self, one: _Asked) -> None:
         self._asked.remove(one)
@@ -364,17 +356,20 @@ class LaunchedSource:
         return again
 
 
+def _called(
+    source: Launch, one: _Asked, calls: Iterable[tuple[Scenario, Choice]]
+) -> Iterator[tuple[_Asked, Choice, Sample]]:
+    """The samples of ``one``, until its time is over or a call ended the job."""
+    for place, choice in calls:
+        sample = _default(source, replace(one.point, scenario=place, choices=(DEFAULT,)), one.effort)
+        if sample is None:
+            return
+        yield one, choice, sample
+        if sample.status in _ENDING:
+            return
+
+
 def _default(source: Launch, point: Point, effort: Effort) -> Sample | None:
     """The default of ``point``; None once the source's time is over."""
     found = [sample for _, samples in source.measure([point], effort) for sample in samples]
     return found[0] if found else None
-
-
-def _over(sample: Sample, factor: float) -> Sample:
-    """``sample`` in a launch in which calls take ``factor`` times as long as in the first one."""
-    views = {
-        name: value / factor
-        for name in ("back_to_back_s", "osu_mean_s", "skewed_s", "kept_s", "untouched_s")
-        if (value := getattr(sample, name)) is not None
-    }
-    return replace(sample, times_s=tuple(time_s / factor for time_s in sample.times_s), **views)

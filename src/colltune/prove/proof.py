@@ -257,7 +257,8 @@ class Proof:
             for scenario, choice in decided.choices.items()
             if choice != DEFAULT
         }
-        most = most_claims(costs_s.values(), deadline_s - self.bench.now_s())
+        once_s = self.launch_s if self.bench.by_launches else 0.0
+        most = most_claims(costs_s.values(), deadline_s - self.bench.now_s(), once_s)
         claims = claims_of(decided.choices, decided.gains, weights, most)
         if not claims:
             return Judged((), 0.0)

@@ -12,6 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from colltune.bench.parallel import Lanes
 from colltune.core.proven import Decision, Verdict, Why
@@ -20,6 +21,7 @@ from colltune.core.space import Point
 from colltune.core.switchback import Standing
 from colltune.judge.evidence import FEWEST_LAUNCHES, Yardstick, log_evidence, scatter_of, share_of_nulls
 from colltune.measure.contract import Effort, Source
+from colltune.measure.launched import LaunchedSource
 from colltune.prove.audit.case import MOST_LAUNCHES, Case
 from colltune.prove.audit.claims import Claim
 from colltune.prove.audit.comparing import compare
@@ -240,10 +242,11 @@ class Audit:
         planned = int(_LAUNCH_SHARE * left_s / max(self.launch_s, 1e-3))
         return max(min(planned, _MOST_PLANNED - self.launches), _FIRST_LAUNCHES - self.launches, 0)
 
-    def _plan(self, begun: Collection[int], quota_s: float, launches: int) -> list[tuple[Case, int]]:
+    def _plan(self, begun: Collection[int], quota_s: float, launches: int, *, together: bool) -> list[tuple[Case, int]]:
         """What is compared in the rest of a launch, and how often: what brings most for its time first.
 
-        Each as often as it takes to prove it in ``launches``, of which this is the first. ``begun`` had their looks.
+        Each as often as it takes to prove it in ``launches``, of which this is the first; where all that is compared
+        ``together`` is in one launch of the job, as often as tells most for the time. ``begun`` had their looks.
         """
         found: list[tuple[float, int, Case]] = []
         for case in self._active():
@@ -252,7 +255,8 @@ class Audit:
                 kept = case.verdict is Verdict.KEPT
                 stake = max(case.gain, 1e-3) * sum(case.claim.weights) / (looks * self._cost_s(case))
                 far = looks > _MOST_LOOKS or kept
-                found.append((_LATER * stake if far else stake, looks if kept else min(looks, most), case))
+                looks = looks if kept else most if together else min(looks, most)
+                found.append((_LATER * stake if far else stake, looks, case))
         plan = []
         for _, looks, case in sorted(found, key=lambda one: -one[0]):
             if looks * self._cost_s(case) <= quota_s:
@@ -268,34 +272,47 @@ class Audit:
         to_come = self._launches_to_come(left_s)
         until_s, launching_s = self.clock() + left_s / (to_come + 1), self.launch_s
 
+        # All that is begun goes into the same launches of such a source: each call once.
+        together, waiting = isinstance(source, LaunchedSource), set[tuple[Scenario, Choice]]()
+
         def offer(case: Case) -> Task | None:
-            return self._offer(case, deadline_s)
+            task = self._offer(case, deadline_s, waiting)
+            if task is not None and together:
+                waiting.add((task.point.scenario, case.claim.choice))
+            return task
 
         def take(point: Point, samples: Sequence[Sample]) -> None:
-            if self._until_s == math.inf:
-                # The launch itself is what the first comparison does not account for.
-                took_s = self.clock() - began_s - sum(sample.cost_s for sample in samples)
+            waiting.discard((point.scenario, point.choices[-1]))
+            self._looked_s += sum(sample.cost_s for sample in samples)
+            if self._until_s == math.inf and not waiting:
+                # The launch itself is what the first comparisons do not account for.
+                took_s = self.clock() - began_s - self._looked_s
                 self.launch_s += (max(took_s, 0.0) - self.launch_s) / (1 + self.launches)
                 self._until_s = max(until_s, self.clock())
             if samples:
                 self._take(point, samples)
 
-        while plan := self._plan(begun, until_s - self.clock() - launching_s, to_come + 1):
+        while plan := self._plan(begun, until_s - self.clock() - launching_s, to_come + 1, together=together):
             launching_s = 0.0  # it starts with the first comparison
-            for look in range(max(looks for _, looks in plan)):
-                cases = [case for case, looks in plan if looks > look]
-                compare(source, cases, offer, self.effort, take, self.clock)
+            rounds = [[case for case, looks in plan if looks > at] for at in range(max(looks for _, looks in plan))]
+            for cases in [chain.from_iterable(rounds)] if together else rounds:
+                compare(source, list(cases), offer, self.effort, take, self.clock)
             begun |= {id(case) for case, _ in plan}
             if self.clock() >= until_s:
                 break
 
-    def _offer(self, case: Case, deadline_s: float) -> Task | None:
-        """What to compare of ``case`` now; None where there is nothing, or no time."""
+    def _offer(self, case: Case, deadline_s: float, waiting: Collection[tuple[Scenario, Choice]]) -> Task | None:
+        """What to compare of ``case`` now, beside what is ``waiting``; None where there is nothing, or no time."""
         now_s = self.clock()
         left_s = min(self._until_s, deadline_s) - now_s
         likely_s = [self._costs.likely_s(cost_s) for cost_s in case.costs_s]
         limit_s = min(max(_DEAREST_SHARE * (deadline_s - now_s), 2.0 * min(likely_s)), left_s)
-        scenario = case.next_scenario([cost_s <= limit_s for cost_s in likely_s])
+        scenario = case.next_scenario(
+            [
+                cost_s <= limit_s and (one, case.claim.choice) not in waiting
+                for one, cost_s in zip(case.claim.scenarios, likely_s, strict=True)
+            ]
+        )
         if scenario is None:
             return None
         choices = (self.baseline(scenario), case.claim.choice)
@@ -307,7 +324,6 @@ class Audit:
         # A source does not know how many there were before it.
         samples = [replace(sample, launch=self.launches) for sample in samples]
         self.record(samples)
-        self._looked_s += sum(sample.cost_s for sample in samples)
         if any(sample.status is Status.DISTURBED for sample in samples):
             self._disturbed_s += sum(sample.cost_s for sample in samples)
             return

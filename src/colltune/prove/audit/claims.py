@@ -102,11 +102,18 @@ def claims_of(
     return sorted(_cut(whole, most), key=lambda claim: -claim.stake)
 
 
-def most_claims(costs_s: Collection[float], time_s: float) -> int:
-    """As many as can be brought to an end in ``time_s``, where comparisons take ``costs_s``."""
+def most_claims(costs_s: Collection[float], time_s: float, launch_s: float = 0.0) -> int:
+    """As many as can be brought to an end in ``time_s``, where comparisons take ``costs_s``.
+
+    ``launch_s``: what a launch takes, where each call is compared once in each; else 0.
+    """
     if not costs_s:
         return 0
-    return min(int(max((1.0 - _LAUNCH_SHARE) * time_s, 0.0) / (COMPARISONS * median(costs_s))), _MOST_CLAIMS)
+    most = int(max((1.0 - _LAUNCH_SHARE) * time_s, 0.0) / (COMPARISONS * median(costs_s)))
+    if launch_s:
+        launches = max(time_s, 0.0) / (launch_s + sum(costs_s))
+        most = min(most, max(int(launches * len(costs_s) / COMPARISONS), 1))
+    return min(most, _MOST_CLAIMS)
 
 
 def cut_in_two(claim: Claim) -> tuple[Claim, Claim] | None:
