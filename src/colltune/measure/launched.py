@@ -247,10 +247,10 @@ class LaunchedSource:
         except LaunchError as error:
             failure = error
         finally:
-            calls = sum(1 if one.default is None else 2 for one, _ in column)
+            most = sum(1 if one.default is None else 2 for one, _ in column)
             if taken:
                 self._call_s = max(time.monotonic() - began_s, 1e-6) / len(taken)
-            whole, ended = len(taken) == calls, ended or failure is not None
+            whole, ended = len(taken) == most, ended or failure is not None
             again = False
             if source is not None and (departing or ended):
                 again = self._end(source, whole=not ended and whole)
@@ -268,8 +268,8 @@ class LaunchedSource:
         for one, choice, sample in taken:
             where = f"at {sample.scenario.size_bytes} B" if sample.scenario != one.point.scenario else ""
             sample = sample if one.default is not None else launch.in_first(sample)
-            known = {"scenario": one.point.scenario, "choice": choice, "detail": sample.detail or where}
-            sample = replace(sample, launch=one.ticket, group=one.ticket, **known)
+            sample = replace(sample, scenario=one.point.scenario, choice=choice, detail=sample.detail or where)
+            sample = replace(sample, launch=one.ticket, group=one.ticket)
             if sample.status in _ENDING:
                 self._distrust(one, sample)
             else:
