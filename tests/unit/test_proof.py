@@ -50,6 +50,7 @@ class Bench:
     in_force: Mapping[str, RuleSet] = field(default_factory=dict)
     sources: list[SimulatedSource] = field(default_factory=list)
     watch: None = None
+    by_launches: bool = False
 
     @property
     def launches(self) -> int:
