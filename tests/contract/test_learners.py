@@ -46,7 +46,7 @@ class TestFactLearner(LearnerContract):
 
 class TestTunedFactLearner(LearnerContract):
     def make(self, space: Space, seed: int) -> Learner:
-        return TunedFactLearner(space, seed, PublishedSettings(trees=3), trials=3)
+        return TunedFactLearner(space, seed, PublishedSettings(trees=2), trials=2)
 
 
 class TestAcclaimLearner(LearnerContract):

@@ -203,12 +203,9 @@ def test_what_is_slower_by_itself_and_beyond_the_interval_of_all(judge_osu: Modu
 BENCH = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "bench_gate.py"))
 
 
-def slow(*names: str) -> list[object]:
-    return [pytest.param(name, marks=pytest.mark.slow) for name in names]
-
-
-@pytest.mark.parametrize("noise", ["MODES", *slow("NOISE", "LAUNCHES")])
-@pytest.mark.parametrize("row", ["threshold", *slow("equal")])
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", ["MODES", "NOISE", "LAUNCHES"])
+@pytest.mark.parametrize("row", ["threshold", "equal"])
 def test_of_regions_without_a_gain_none_is_kept(row: str, noise: str) -> None:
     counts = BENCH["judge_file"](BENCH["ROWS"][row], BENCH[noise], seed=1)
     assert (counts["null"], counts["wrong"], counts["harmed"]) == (BENCH["REGIONS"], 0, 0)

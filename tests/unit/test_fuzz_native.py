@@ -32,7 +32,7 @@ from commands import run_to_end
 
 NATIVE = Path(__file__).parents[1] / "native"
 READERS = ("rules", "select", "table", "request", "lines", "blocks")
-FLAGS = ("-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-fno-sanitize-recover=all")
+FLAGS = ("-std=c11", "-g1", "-O0", "-Wall", "-Wextra", "-Werror", "-pthread", "-fno-sanitize-recover=all")
 # An input of an agent comes in pieces of 64 KiB.
 LONGEST = {"lines": 300_000}
 
