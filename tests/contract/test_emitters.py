@@ -17,8 +17,7 @@ from colltune.emit.contract import variables_for
 from colltune.emit.described import DescribedEmitter
 from colltune.emit.intelmpi import FILE, IntelMpiEmitter, collectives_in, read_table, steps_of
 from colltune.emit.live_rules import LiveEmitter, live_basis
-from colltune.emit.mpich.nonblocking import NB
-from colltune.emit.mpich.selection_file import MpichEmitter
+from colltune.emit.mpich.selection_file import NB, MpichEmitter
 from colltune.emit.openmpi.rules_file import OpenMpiEmitter
 from colltune.machine.described_file import parse_description
 from emitter_laws import EmitterContract, choices_in_file

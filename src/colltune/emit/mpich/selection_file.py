@@ -8,10 +8,14 @@ not to use shared memory's own algorithms, a POSIX file says so.
 MPICH does not check the choices of a file: an algorithm outside its preconditions aborts the program or returns wrong
 results. So every choice is written behind its preconditions. The library's own default tree follows for calls that
 fail one of them, and for calls that were not tuned: communicators inside MPICH, intercommunicators, single ranks.
+
+With the choice ``nb`` of a blocking collective MPICH makes the non-blocking call and waits for it. So ``nb`` of
+allgather runs whatever the rules of iallgather say. A file cannot tell the two calls apart: they come on
+the same communicator. Measured under the library's own trees, ``nb`` would be another algorithm with such a file.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
@@ -22,10 +26,9 @@ from colltune.catalog.read import read_toml
 from colltune.core.decision_table import ByRanks, DecisionTable
 from colltune.core.errors import InputError
 from colltune.core.rules import Region, Rule, RuleSet, Steps
-from colltune.core.sample import DEFAULT, NONBLOCKING, Choice
+from colltune.core.sample import DEFAULT, NONBLOCKING, Choice, blocking_form
 from colltune.emit.mpich.below import GENERAL, Demand, Where, agreeing, demands_of, inner_spans, join, split, table_of
 from colltune.emit.mpich.defaults import DefaultTrees, cut_default_trees
-from colltune.emit.mpich.nonblocking import require_apart
 from colltune.emit.mpich.tree import (
     BY_SEND_SIZE,
     LARGEST_BOUND,
@@ -40,6 +43,26 @@ from colltune.emit.mpich.tree import (
 )
 from colltune.mpi.installation import Library
 from colltune.mpi.libraries import record_of
+
+NB = Choice("nb")
+
+
+def runs_nb(rule_set: RuleSet) -> bool:
+    """Whether some rule hands calls to the non-blocking form."""
+    return any(choice == NB for _, choice in DecisionTable.of(rule_set).walk())
+
+
+def require_apart(rule_sets: Iterable[RuleSet]) -> None:
+    """Raises InputError where a collective has a rule for ``nb``, and its non-blocking form has rules."""
+    by_name = {rule_set.collective: rule_set for rule_set in rule_sets}
+    for name in NONBLOCKING:
+        blocking = by_name.get(blocking_form(name))
+        if name in by_name and by_name[name].departs and blocking is not None and runs_nb(blocking):
+            raise InputError(
+                f"a rule of {blocking.collective} makes the non-blocking call, which the rules of {name} would change",
+                f"Tune {name} into another directory, or {blocking.collective} and {name} together",
+            )
+
 
 _RECORD = record_of(Library.MPICH)
 GENERAL_FILE, CH4_FILE, POSIX_FILE = _RECORD.files.values()

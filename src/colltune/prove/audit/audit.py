@@ -24,9 +24,8 @@ from colltune.measure.contract import Effort, Source
 from colltune.measure.launched import LaunchedSource
 from colltune.prove.audit.case import MOST_LAUNCHES, Case
 from colltune.prove.audit.claims import Claim
-from colltune.prove.audit.comparing import compare
+from colltune.prove.audit.comparing import Elsewhere, compare
 from colltune.prove.audit.effects import ChoiceEffect, Deviations, Group, Seen, deviations_of
-from colltune.prove.audit.elsewhere import Elsewhere
 from colltune.prove.audit.harm import spared
 from colltune.prove.audit.outcome import decisions_of, standing_of
 from colltune.prove.audit.taken import Bests, Measured, PairTimes

@@ -1,13 +1,17 @@
-"""One comparison of each of several claims: one after the other, or on disjoint parts of the job at once."""
+"""What is compared of claims: one comparison of each, at once where there is room; and what others compared."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from colltune.bench.parallel import Lanes, conduct
-from colltune.core.sample import Sample
+from colltune.core.proven import Verdict
+from colltune.core.sample import Choice, OtherViews, Sample, Scenario
 from colltune.core.space import Point
+from colltune.core.switchback import Standing
 from colltune.measure.contract import Effort, Source
 from colltune.prove.audit.case import Case
 from colltune.schedule.contract import Task
+from colltune.site.index_rows import PairedRatio
 
 
 def compare(
@@ -49,3 +53,41 @@ def compare(
         return point
 
     conduct(source, effort, tasks, begin, take, clock)
+
+
+@dataclass
+class Elsewhere:
+    """``before``, ``applications``: as in Audit. The numbers of these launches are below 0."""
+
+    before: Mapping[tuple[Scenario, Choice], Sequence[PairedRatio]]
+    applications: Sequence[Standing]
+    baseline: Callable[[Scenario], Choice]
+    _numbers: dict[str, int] = field(default_factory=dict, init=False)
+
+    def remember(self, case: Case) -> None:
+        """Gives ``case`` what other jobs compared in its scenarios, those that could form all of them.
+
+        The launches of a smaller job lie in one corner of the region: they say nothing of its mean.
+        """
+        nodes, ppn = (max(getattr(scenario, of) for scenario in case.claim.scenarios) for of in ("nodes", "ppn"))
+        for scenario in case.claim.scenarios:
+            for ratio in self.before.get((scenario, case.claim.choice), ()):
+                reaches = ratio.shape[0] >= nodes and ratio.shape[1] >= ppn
+                if reaches and ratio.baseline == self.baseline(scenario):
+                    case.take(scenario, self._number(ratio.launch), ratio.value, ratio.others)
+
+    def hear_application(self, case: Case) -> None:
+        """Whatever it says, for or against: to pick would make chance look like evidence."""
+        for standing in self.applications:
+            if standing.choice != case.claim.choice or case.verdict is not Verdict.OPEN:
+                continue
+            covered = next((scenario for scenario in case.claim.scenarios if standing.covers(scenario)), None)
+            if covered is None:
+                continue
+            for date, value in standing.launches:
+                number = self._number(f"application {date}")
+                case.applications.add(number)
+                case.take(covered, number, value, OtherViews())
+
+    def _number(self, launch: str) -> int:
+        return self._numbers.setdefault(launch, -1 - len(self._numbers))

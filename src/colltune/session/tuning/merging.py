@@ -14,7 +14,7 @@ from colltune.core.proven import Decision, Summary, Verdict, refused
 from colltune.core.sample import NONBLOCKING, Environment, blocking_form
 from colltune.core.space import Space
 from colltune.distill.overlay import Layer, Layers
-from colltune.emit.mpich.nonblocking import NB, runs_nb
+from colltune.emit.mpich.selection_file import NB, runs_nb
 from colltune.store.earlier import measured_in
 from colltune.store.tuning import MANIFEST, Tuning, load_tuning
 
