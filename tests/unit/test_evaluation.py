@@ -370,21 +370,3 @@ def test_the_command_leaves_tables_and_plots(tmp_path: Path) -> None:
     plots = sorted(path.name for path in out.glob("*.png"))
     assert len(plots) == 12
     assert (out / "slowdown_by_time.png").read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "word"),
-    [
-        (("no.csv",), "there is no file no.csv"),
-        (("t.csv", "--strategies", "oracle"), "there is no strategy 'oracle'"),
-        (("t.csv", "--scaling", "loud"), "there is no scaling 'loud'"),
-        (("t.csv", "--significant", "ten"), "cannot read --significant"),
-    ],
-)
-def test_bad_input_gives_one_line(arguments: tuple[str, ...], word: str, tmp_path: Path) -> None:
-    data, *options = arguments
-    name = data if data == "no.csv" else str(table(tmp_path / data))
-    done = colltune(name, *options, "--out", str(tmp_path / "out"))
-    assert done.returncode == 2
-    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
-    assert word in done.stderr

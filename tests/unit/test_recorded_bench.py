@@ -289,19 +289,3 @@ def test_the_command_prints_one_table_and_leaves_rows_and_picture(tmp_path: Path
     assert (out / "campaigns.png").stat().st_size > 0
     with (out / "campaigns.csv").open(newline="") as file:
         assert [row["budget_s"] for row in csv.DictReader(file)] == ["20", "60"]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--campaign", "--good", "1.1"], "--good has no effect with --campaign"),
-        (["--budgets", "1m"], "--budgets has no effect without --campaign"),
-        (["--campaign", "--budgets", "soon"], "cannot read the duration 'soon'"),
-    ],
-)
-def test_options_without_effect_are_refused(tmp_path: Path, options: list[str], message: str) -> None:
-    command = ["study", "evaluate", str(table_file(tmp_path / "t.csv")), *options]
-    done = colltune(*command, "--out", str(tmp_path / "out"))
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert len(done.stderr.strip().splitlines()) <= 2

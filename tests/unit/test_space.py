@@ -3,11 +3,9 @@
 import itertools
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
-from test_cli import colltune, fails_with_one_line
 
 from colltune.catalog.read import check_collectives, load
 from colltune.core.errors import InputError
@@ -168,52 +166,6 @@ def test_a_nonblocking_one_that_nothing_steers_is_refused_with_the_reason() -> N
     assert check_collectives(["ibcast"], load("openmpi", "5.0.11")) == (["ibcast"], {})
     with pytest.raises(InputError, match="cannot choose the algorithm of ialltoall in openmpi"):
         check_collectives(["ialltoall"], load("openmpi", "5.0.11"))
-
-
-@pytest.mark.parametrize(
-    "arguments", [["tune", "bcats"], ["tune", "bcast,bcats"], ["study", "collect", "bcats"], ["predict", "bcats"]]
-)
-def test_a_slip_is_said_before_mpi_starts(arguments: list[str], tmp_path: Path) -> None:
-    done = colltune(*arguments, "--mpiexec", "/nowhere/mpiexec", "--out", str(tmp_path / "out.csv"))
-    fails_with_one_line(done, "there is no collective 'bcats'", "Did you mean bcast?")
-
-
-def test_a_slip_is_said_before_simgrid_is_looked_for(tmp_path: Path) -> None:
-    done = colltune("study", "tune", "dragonfly:2x2", "bcats", "--out", str(tmp_path / "out"))
-    fails_with_one_line(done, "there is no collective 'bcats'", "Did you mean bcast?")
-
-
-def test_a_prediction_of_what_no_cluster_measured_is_refused(tmp_path: Path) -> None:
-    done = colltune("predict", "bcast", "ibcast", "--mpiexec", "/nowhere/mpiexec", "--out", str(tmp_path / "out"))
-    fails_with_one_line(done, "no other cluster says anything of ibcast", "colltune tune ibcast")
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (
-            ["tune", "--profile", "PROGRAM"],
-            "is a program or other binary file, and no profile. Make one: colltune profile",
-        ),
-        (["profile", "show", "PROGRAM"], "is a program or other binary file"),
-        (["tune", "bcast", "--min-size", "1MiB", "--max-size", "4"], "--min-size 1 MiB is above --max-size 4 B"),
-        (["plan", "bcast", "--min-size", "1MiB", "--max-size", "4"], "--min-size 1 MiB is above --max-size 4 B"),
-        (["report", "absent"], "absent does not exist (tuning.json). Make one: colltune tune"),
-        (["verify", "."], ". holds no tuning"),
-        (["env", "PROGRAM"], "is a program or other binary file, and no tuning. Give the directory of one"),
-        (["site", "status", "absent"], "absent is no store of a site: No such file"),
-        (["study", "evaluate", "absent"], "there is no file absent. Give a CSV"),
-    ],
-)
-def test_bad_input_gets_one_line(words: list[str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    program = str(Path(sys.executable).resolve())
-    done = colltune(*(program if word == "PROGRAM" else word for word in words))
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr.count("\n") == 1
-    assert says in done.stderr
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(("field", "value"), [("total_s", 1e300), ("samples", 10**30)])
