@@ -5,6 +5,7 @@ import inspect
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -68,12 +69,6 @@ def test_frames_hold_every_sample_and_every_decision(tuned: colltune.Tuned) -> N
     assert decisions.loc[0, "speedup"] == pytest.approx(1.375)
 
 
-def test_a_format_that_is_none_is_refused(tuned: colltune.Tuned, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="intelmpi is no format"):
-        tuned.to("intelmpi", tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
 def test_two_tunings_are_compared_by_their_directories(tuned: colltune.Tuned, tmp_path: Path) -> None:
     other = tmp_path / "other"
     save_tuning(other, Tuning(HERE, {"allreduce": RuleSet.always("allreduce", SizeBasis.MESSAGE)}, {}, {}))
@@ -85,61 +80,42 @@ def test_two_tunings_are_compared_by_their_directories(tuned: colltune.Tuned, tm
     assert tuned.diff(tuned).same
 
 
-def test_a_look_at_a_tuning_says_what_is_wrong_with_its_arguments(tuned: colltune.Tuned) -> None:
-    for look in (tuned.verify, tuned.check, tuned.drift):
-        with pytest.raises(InputError, match="/nowhere/mpiexec"):
-            look(mpiexec="/nowhere/mpiexec")
-    with pytest.raises(InputError, match="Give 2 or more"):
-        tuned.verify(launches=1)
-    with pytest.raises(InputError, match="soon"):
-        tuned.drift(budget="soon")
-
-
-def test_one_collective_and_numbers_are_taken_and_a_slip_is_told(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="Did you mean bcast"):
-        colltune.tune("bcats", tmp_path)
-    with pytest.raises(InputError, match="/nowhere/mpiexec"):
-        colltune.tune("bcast", tmp_path, budget=30, max_size=4096, mpiexec="/nowhere/mpiexec")
+NOWHERE = {"mpiexec": "/nowhere/mpiexec"}
+# Calls with the name of a directory or file to make, and what their error says.
+REFUSED: list[tuple[Callable[[colltune.Tuned, str], object], str]] = [
+    (lambda tuned, out: tuned.to("intelmpi", out), "intelmpi is no format"),
+    (lambda tuned, _: tuned.verify(**NOWHERE), "/nowhere/mpiexec"),
+    (lambda tuned, _: tuned.verify(launches=1), "Give 2 or more"),
+    (lambda tuned, _: tuned.check(**NOWHERE), "/nowhere/mpiexec"),
+    (lambda tuned, _: tuned.check(**{"nods": 2}), "no argument 'nods'. Did you mean nodes"),
+    (lambda tuned, _: tuned.drift(**NOWHERE), "/nowhere/mpiexec"),
+    (lambda tuned, _: tuned.drift(budget="soon"), "soon"),
+    (lambda tuned, _: tuned.drift(nodes=0), "nodes=0 is too small. Give 1 or more"),
+    (lambda _, out: colltune.tune("bcats", out), "Did you mean bcast"),
+    (lambda _, out: colltune.tune("bcast", out, budget=30, max_size=4096, **NOWHERE), "/nowhere/mpiexec"),
+    (lambda _, out: colltune.tune("bcast", out, **{"bugdet": "1m"}), "no argument 'bugdet'. Did you mean budget"),
+    (lambda _, out: colltune.tune("bcast", out, check=True), "none is given. Give one by --profile"),
+    (lambda _, out: colltune.tune(out=out), "nothing to tune is given"),
+    (lambda _, out: colltune.tune(out=out, profile="/nowhere"), "/nowhere"),
+    (lambda _, out: colltune.tune_alltoallv(out, gate="off", min_size=4), "--min-size, --gate cannot be used"),
+    (lambda _, out: colltune.tune_alltoallv(out, **{"bugdet": "1m"}), "no argument 'bugdet'"),
+    (lambda _, out: colltune.tune_alltoallv(out, budget=30, **NOWHERE), "/nowhere/mpiexec"),
+    (lambda _, out: colltune.predict("alreduce", out), "Did you mean allreduce"),
+    (lambda _, out: colltune.predict("allreduce", out, **NOWHERE), "/nowhere/mpiexec"),
+    (lambda _tuned, _out: colltune.doctor(**NOWHERE), "/nowhere/mpiexec"),
+    (lambda _tuned, _out: colltune.doctor(thread_level="many"), "no thread level"),
+    (lambda _, out: colltune_study.tune("dragonfly:4x2", "bcast", out, profile="a.json"), "--profile is for a real"),
+    (lambda _, out: colltune_study.collect("bcats", f"{out}.csv"), "Did you mean bcast"),
+    (lambda _, out: colltune_study.collect("bcast", f"{out}.txt"), "out.txt"),
+    (lambda _, out: colltune_study.collect("bcast", f"{out}.csv", simulate="dragonfly:4x2", nodes=2),
+     "--nodes cannot be used with --simulate"),
+]  # fmt: skip
 
 
 def test_arguments_are_checked_before_anything_starts(tuned: colltune.Tuned, tmp_path: Path) -> None:
-    misspelt = {"bugdet": "1m"}
-    with pytest.raises(InputError, match=r"no argument 'bugdet'. Did you mean budget"):
-        colltune.tune("bcast", tmp_path, **misspelt)
-    with pytest.raises(InputError, match=r"no argument 'nods'. Did you mean nodes"):
-        tuned.check(**{"nods": 2})
-    with pytest.raises(InputError, match=r"nodes=0 is too small. Give 1 or more"):
-        tuned.drift(nodes=0)
-    with pytest.raises(InputError, match=r"none is given. Give one by --profile"):
-        colltune.tune("bcast", tmp_path, check=True)
-    with pytest.raises(InputError, match="nothing to tune is given"):
-        colltune.tune(out=tmp_path)
-    with pytest.raises(InputError, match="--profile is for a real machine"):
-        colltune_study.tune("dragonfly:4x2", "bcast", tmp_path, profile="app.json")
-    with pytest.raises(InputError, match="/nowhere"):
-        colltune.tune(out=tmp_path, profile="/nowhere")
-
-
-def test_what_says_nothing_for_alltoallv_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="--min-size, --gate cannot be used"):
-        colltune.tune_alltoallv(tmp_path, gate="off", min_size=4)
-    with pytest.raises(InputError, match="no argument 'bugdet'"):
-        colltune.tune_alltoallv(tmp_path, **{"bugdet": "1m"})
-    with pytest.raises(InputError, match="/nowhere/mpiexec"):
-        colltune.tune_alltoallv(tmp_path, budget=30, mpiexec="/nowhere/mpiexec")
-
-
-def test_collect_and_predict_say_what_is_wrong_before_anything_starts(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="Did you mean bcast"):
-        colltune_study.collect("bcats", tmp_path / "data.csv")
-    with pytest.raises(InputError, match=r"data\.txt"):
-        colltune_study.collect("bcast", tmp_path / "data.txt")
-    with pytest.raises(InputError, match="--nodes cannot be used with --simulate"):
-        colltune_study.collect("bcast", tmp_path / "data.csv", simulate="dragonfly:4x2", nodes=2)
-    with pytest.raises(InputError, match="Did you mean allreduce"):
-        colltune.predict("alreduce", tmp_path)
-    with pytest.raises(InputError, match="/nowhere/mpiexec"):
-        colltune.predict("allreduce", tmp_path, mpiexec="/nowhere/mpiexec")
+    for call, says in REFUSED:
+        with pytest.raises(InputError, match=re.escape(says)):
+            call(tuned, str(tmp_path / "out"))
 
 
 def test_the_command_and_the_function_take_the_same() -> None:
@@ -253,13 +229,6 @@ def test_a_run_says_what_was_asked_of_it(tuned: colltune.Tuned) -> None:
         colltune.run(tuned, [])
     with pytest.raises(InputError, match="holds no run with --measure"):
         tuned.gains()
-
-
-def test_what_is_missing_for_a_diagnosis_is_said() -> None:
-    with pytest.raises(InputError, match="/nowhere/mpiexec"):
-        colltune.doctor(mpiexec="/nowhere/mpiexec")
-    with pytest.raises(InputError, match="no thread level"):
-        colltune.doctor(thread_level="many")
 
 
 def test_a_room_of_the_package_never_hides_a_function_of_its_name() -> None:
