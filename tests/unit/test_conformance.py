@@ -112,35 +112,33 @@ def test_what_the_library_gets_wrong_by_itself_is_not_held_against_a_tuning() ->
     assert "--case 4" in left.message
 
 
-def test_an_ended_job_is_the_case_that_was_running() -> None:
-    result = parse(
-        "", stderr="\nAssertion failed in file a.c at line 3: pof2\n", running="case 40 allgather ", code=134
-    )
-    assert result.crashed_case == "40 allgather"
-    assert not result.hung
-    assert result.cases == 40
-    assert "Assertion failed in file a.c at line 3" in result.message
-    assert "--case 40" in result.message
+DONE = "done cases=5 failures=0 skipped=0\n"
 
 
-def test_without_a_progress_file_the_last_line_tells() -> None:
-    assert parse("case 1 bcast\ncase 2 gather root=0\n", code=9).crashed_case == "2 gather root=0"
-
-
-def test_a_job_that_never_began() -> None:
-    result = parse("", stderr="unknown key comm_siez<=4\n", code=1)
-    assert result.crashed_case == BEFORE_FIRST_CASE
-    assert "unknown key comm_siez" in result.message
-
-
-def test_a_named_hang() -> None:
-    result = parse("HANG 8 barrier comm=dup\n", running="case 8 barrier comm=dup", code=3)
-    assert result.hung
-    assert result.crashed_case == "8 barrier comm=dup"
-
-
-def test_a_crash_after_all_cases_is_not_a_pass() -> None:
-    assert not parse("done cases=5 failures=0 skipped=0\n", running="case 5 gather", code=139).passed
+@pytest.mark.parametrize(
+    ("stdout", "stderr", "running", "code", "crashed", "hung", "says"),
+    [
+        ("", "\nAssertion failed in file a.c at line 3\n", "case 40 allgather ", 134, "40 allgather", False,
+         "Assertion failed in file a.c at line 3"),
+        ("", "", "case 40 allgather ", 134, "40 allgather", False, "--case 40"),
+        # Without a file of progress the last line tells.
+        ("case 1 bcast\ncase 2 gather root=0\n", "", "", 9, "2 gather root=0", False, ""),
+        ("", "unknown key comm_siez<=4\n", "", 1, BEFORE_FIRST_CASE, False, "unknown key comm_siez"),
+        ("HANG 8 barrier comm=dup\n", "", "case 8 barrier comm=dup", 3, "8 barrier comm=dup", True, ""),
+        (DONE, "", "case 5 gather", 139, "the end of the job, after all cases", False, ""),
+        ("", "", "", None, BEFORE_FIRST_CASE, True, ""),
+        (DONE, "", "case 5 gather", None, "the end of the job, after all cases", True, ""),
+        # A wrong result counts although the time was up.
+        ("FAIL 2 bcast | rank 1: byte 0\n", "", "case 9 gather", None, None, False, ""),
+    ],
+)  # fmt: skip
+def test_a_job_that_ended_or_hung_is_a_finding_at_its_case(
+    stdout: str, stderr: str, running: str, code: int | None, crashed: str | None, hung: bool, says: str
+) -> None:
+    result = parse(stdout, stderr=stderr, running=running, code=code)
+    assert not result.passed
+    assert (result.crashed_case, result.hung) == (crashed, hung)
+    assert says in result.message
 
 
 def test_refused_arguments_are_not_a_finding_about_the_tuning() -> None:
@@ -162,19 +160,6 @@ def test_a_job_that_outlasts_its_time_is_stopped(tmp_path: Path) -> None:
     assert result.crashed_case is None
     assert "3 cases were begun" in result.message
     assert result.wall_s < 3600.0
-
-
-def test_a_job_that_does_not_end_before_its_first_case_or_after_the_last_is_a_finding() -> None:
-    assert parse("", code=None).crashed_case == BEFORE_FIRST_CASE
-    result = parse("done cases=5 failures=0 skipped=0\n", running="case 5 gather", code=None)
-    assert result.crashed_case == "the end of the job, after all cases"
-    assert result.hung
-
-
-def test_a_wrong_result_counts_although_the_time_was_up() -> None:
-    result = parse("FAIL 2 bcast | rank 1: byte 0\n", running="case 9 gather", code=None)
-    assert not result.passed
-    assert "1 of 9 cases gave a wrong result" in result.message
 
 
 def test_runs_that_go_on_behind_a_crash_are_a_single_result() -> None:

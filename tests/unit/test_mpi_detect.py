@@ -102,23 +102,6 @@ def test_links_to_an_installation_are_followed(tmp_path, tools) -> None:
     assert find_mpi(None, with_path(tools, tmp_path), python_bin=tmp_path / "venv").mpicc == real / "bin" / "mpicc"
 
 
-def test_no_mpiexec(tmp_path, tools) -> None:
-    with pytest.raises(InputError, match=r"no mpiexec: neither beside this Python .* nor on PATH.*pip install mpich"):
-        find_mpi(None, tools, python_bin=tmp_path)
-
-
-def test_an_mpiexec_that_is_not_there(tmp_path, tools) -> None:
-    with pytest.raises(InputError, match=r"--mpiexec /none/mpiexec is not a program"):
-        find_mpi("/none/mpiexec", tools)
-
-
-def test_no_mpicc(tmp_path, tools) -> None:
-    prefix = lay_out(tmp_path / "mpi", "mpich-5.0.2")
-    (prefix / "bin" / "mpicc").unlink()
-    with pytest.raises(InputError, match=r"no mpicc beside .*/mpi/bin/mpiexec, nor on PATH"):
-        find_mpi(None, with_path(tools, prefix), python_bin=tmp_path)
-
-
 @pytest.mark.parametrize("other", ["openmpi-5.0.11", "mpich-4.0.3", "mpich-5.0.2"])
 def test_an_mpicc_of_another_mpi(tmp_path, tools, other) -> None:
     prefix = lay_out(tmp_path / "one", "mpich-5.0.2")
@@ -129,34 +112,34 @@ def test_an_mpicc_of_another_mpi(tmp_path, tools, other) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_an_mpicc_of_another_mpi_in_the_same_directory(tmp_path, tools) -> None:
-    # Debian's alternatives can be left so: /usr/bin/mpiexec of one MPI and /usr/bin/mpicc of the other.
-    prefix = lay_out(tmp_path / "usr", "mpich-5.0.2")
-    other = lay_out(tmp_path / "other", "openmpi-5.0.11")
-    shutil.copy(other / "bin" / "mpicc", prefix / "bin" / "mpicc")
-    with pytest.raises(InputError, match=r"mpicc \(openmpi 5\.0\.11\) is not of .*mpiexec \(mpich 5\.0\.2\)"):
-        find_mpi(None, with_path(tools, prefix), python_bin=tmp_path)
+FAILS = b"#!/bin/sh\necho I_MPI_ROOT is not set >&2\nexit 1\n"
 
 
-def test_no_c_compiler(tmp_path, tools) -> None:
+@pytest.mark.parametrize(
+    ("file", "content", "says"),
+    [
+        ("mpi/bin/mpiexec", None, r"no mpiexec: neither beside this Python .* nor on PATH.*pip install mpich"),
+        ("mpi/bin/mpiexec", b"\x7fELF broken", "mpiexec does not run"),
+        ("mpi/bin/mpicc", None, r"no mpicc beside .*/mpi/bin/mpiexec, nor on PATH"),
+        ("mpi/bin/mpicc", FAILS, "mpicc -show fails: I_MPI_ROOT is not set"),
+        # Debian's alternatives can be left so: /usr/bin/mpiexec of one MPI and /usr/bin/mpicc of the other.
+        ("mpi/bin/mpicc", "openmpi-5.0.11", r"mpicc \(openmpi 5\.0\.11\) is not of .*mpiexec \(mpich 5\.0\.2\)"),
+        ("mpi/lib/libmpi.so", None, r"mpicc has no libmpi\.so to link with"),
+        ("tools/cc", None, "calls the C compiler cc, which is not on this machine"),
+    ],
+)
+def test_what_is_missing_or_broken_is_named(tmp_path, tools, file, content, says) -> None:
     prefix = lay_out(tmp_path / "mpi", "mpich-5.0.2")
-    (tmp_path / "tools" / "cc").unlink()
-    with pytest.raises(InputError, match="calls the C compiler cc, which is not on this machine"):
+    if content is None:
+        (tmp_path / file).unlink()
+    elif isinstance(content, str):
+        shutil.copy(lay_out(tmp_path / "other", content) / "bin" / "mpicc", tmp_path / file)
+    else:
+        (tmp_path / file).write_bytes(content)
+    with pytest.raises(InputError, match=says):
         find_mpi(None, with_path(tools, prefix), python_bin=tmp_path)
-
-
-def test_an_mpicc_that_fails(tmp_path, tools) -> None:
-    prefix = lay_out(tmp_path / "mpi", "mpich-5.0.2")
-    (prefix / "bin" / "mpicc").write_text("#!/bin/sh\necho I_MPI_ROOT is not set >&2\nexit 1\n")
-    with pytest.raises(InputError, match="mpicc -show fails: I_MPI_ROOT is not set"):
-        find_mpi(None, with_path(tools, prefix), python_bin=tmp_path)
-
-
-def test_no_library(tmp_path, tools) -> None:
-    prefix = lay_out(tmp_path / "mpi", "mpich-5.0.2")
-    (prefix / "lib" / "libmpi.so").unlink()
-    with pytest.raises(InputError, match=r"mpicc has no libmpi\.so to link with"):
-        find_mpi(None, with_path(tools, prefix), python_bin=tmp_path)
+    with pytest.raises(InputError, match=r"--mpiexec /none/mpiexec is not a program"):
+        find_mpi("/none/mpiexec", tools)
 
 
 @pytest.mark.parametrize("lost", ["lib/libmpi.so", "bin/mpicc"])
@@ -226,13 +209,6 @@ def test_a_sites_own_mpiexec_is_taken_as_it_is(tmp_path, tools) -> None:
     script(tmp_path / "site" / "bin" / "mpiexec", "mpiexec version 1.2")
     found = find_mpi(None, with_path(tools, tmp_path / "site", prefix), python_bin=tmp_path)
     assert (found.launcher, found.library) == (Launcher.GENERIC, Library.MPICH)
-
-
-def test_a_command_that_cannot_run_is_one_clear_error(tmp_path, tools) -> None:
-    prefix = lay_out(tmp_path / "mpi", "mpich-5.0.2")
-    (prefix / "bin" / "mpiexec").write_bytes(b"\x7fELF broken")
-    with pytest.raises(InputError, match="mpiexec does not run"):
-        find_mpi(None, with_path(tools, prefix), python_bin=tmp_path)
 
 
 def test_flux_is_asked_only_inside_of_it(tmp_path, tools) -> None:

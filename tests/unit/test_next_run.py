@@ -44,40 +44,34 @@ def said(choice: Choice, estimate: float, low: float, high: float, runs: int = 3
     return Standing("bcast", choice, 4, 2, 64, 100, SizeBasis.MESSAGE, 9000, 30, off, faster, faster, launches, "")
 
 
-def plan(*standings: Standing, proven: Choice = DEFAULT) -> tuple[Choice | None, Choice | None]:
-    """What is in force, and what is tried."""
+FASTER = said(RING, 1.2, 1.1, 1.3)
+
+
+@pytest.mark.parametrize(
+    ("standings", "proven", "in_force", "tried"),
+    [
+        ((), DEFAULT, None, RING),
+        ((said(RING, 0.9, 0.7, 1.02),), DEFAULT, None, TREE),  # at most 2% faster
+        ((said(RING, 1.2, 0.9, 1.5),), DEFAULT, None, RING),  # looks faster: until that is sure
+        ((said(RING, 1.01, 0.9, 1.5),), DEFAULT, None, TREE),  # may be faster: after those that nobody looked at
+        ((said(RING, 1.2, 0.9, 1.5, runs=4),), DEFAULT, None, TREE),  # not for ever
+        ((FASTER,), DEFAULT, RING, None),
+        (tuple(said(choice, 0.8, 0.7, 0.9) for choice in KIND.choices), DEFAULT, None, None),
+        ((FASTER, said(TREE, 1.4, 1.2, 1.6)), DEFAULT, TREE, None),  # the fastest of those that are surely faster
+        ((said(RING, 1.2, 1.1, 1.3, runs=1),), DEFAULT, None, RING),  # one run says nothing surely
+        ((said(RING, 1.2, 1.1, 1.3, off=1),), DEFAULT, None, TREE),  # what a run switched off does not come back
+        ((), RING, RING, None),
+        ((said(RING, 1.2, 1.1, 1.3, off=1),), RING, DEFAULT, TREE),
+        ((replace(FASTER, faster=Interval(0.8, 0.7, 0.9)),), DEFAULT, None, TREE),  # whole blocks are slower
+        ((replace(FASTER, size_most=128),), DEFAULT, None, RING),  # of calls of another size
+        ((replace(FASTER, nodes=2),), DEFAULT, None, RING),
+    ],
+)
+def test_what_earlier_runs_say_decides_what_is_in_force_and_what_is_tried(
+    standings: tuple[Standing, ...], proven: Choice, in_force: Choice | None, tried: Choice | None
+) -> None:
     found = next_run([KIND], lambda _kind: proven, standings)
-    return found.in_force.get(KIND), found.tried.get(KIND)
-
-
-def test_choices_are_tried_in_their_order_until_one_is_surely_faster() -> None:
-    assert plan() == (None, RING)
-    assert plan(said(RING, 0.9, 0.7, 1.02)) == (None, TREE)  # at most 2% faster
-    assert plan(said(RING, 1.2, 0.9, 1.5)) == (None, RING)  # looks faster: until that is sure
-    assert plan(said(RING, 1.01, 0.9, 1.5)) == (None, TREE)  # may be faster: after those that nobody looked at
-    assert plan(said(RING, 1.2, 0.9, 1.5, runs=4)) == (None, TREE)  # not for ever
-    assert plan(said(RING, 1.2, 1.1, 1.3)) == (RING, None)
-    every = [said(choice, 0.8, 0.7, 0.9) for choice in KIND.choices]
-    assert plan(*every) == (None, None)
-
-
-def test_the_fastest_of_those_that_are_surely_faster_is_in_force() -> None:
-    assert plan(said(RING, 1.2, 1.1, 1.3), said(TREE, 1.4, 1.2, 1.6)) == (TREE, None)
-
-
-def test_one_run_says_nothing_surely_whatever_its_pairs_say() -> None:
-    assert plan(said(RING, 1.2, 1.1, 1.3, runs=1)) == (None, RING)
-
-
-def test_what_a_run_switched_off_leaves_and_does_not_come_back() -> None:
-    assert plan(said(RING, 1.2, 1.1, 1.3, off=1)) == (None, TREE)
-    assert plan(proven=RING) == (RING, None)
-    assert plan(said(RING, 1.2, 1.1, 1.3, off=1), proven=RING) == (DEFAULT, TREE)
-
-
-def test_what_whole_blocks_say_is_slower_is_not_used_though_its_calls_are_faster() -> None:
-    moved = replace(said(RING, 1.2, 1.1, 1.3), faster=Interval(0.8, 0.7, 0.9))
-    assert plan(moved) == (None, TREE)
+    assert (found.in_force.get(KIND), found.tried.get(KIND)) == (in_force, tried)
 
 
 def test_what_was_predicted_is_used_after_a_run_that_finds_it_faster_and_then_confirmed_or_withdrawn() -> None:
@@ -95,12 +89,6 @@ def test_what_was_predicted_is_used_after_a_run_that_finds_it_faster_and_then_co
     assert after(said(TREE, 0.9, 0.7, 1.02)) == (None, RING, False)
     assert after(said(TREE, 1.2, 1.1, 1.3, off=1)) == (None, RING, False)
     assert after(said(TREE, 1.2, 0.9, 1.5), said(RING, 1.4, 1.2, 1.6)) == (RING, None, None)
-
-
-def test_calls_of_another_size_or_shape_say_nothing() -> None:
-    faster = said(RING, 1.2, 1.1, 1.3)
-    assert plan(replace(faster, size_most=128)) == (None, RING)
-    assert plan(replace(faster, nodes=2)) == (None, RING)
 
 
 def test_rules_reach_the_calls_of_a_kind_and_no_others() -> None:
