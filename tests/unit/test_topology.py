@@ -59,11 +59,6 @@ def test_tree_order_keeps_every_switch_together(seed: int) -> None:
         assert 0 not in below[below.index(True) : len(below) - below[::-1].index(True)], "strangers in between"
 
 
-def test_serial() -> None:
-    topology = Topology.serial(["a", "b"])
-    assert topology.layers_used([0]) == topology.layers_used([1]) == {0}
-
-
 @pytest.mark.parametrize(
     ("switches", "leaf"),
     [((), ()), ((Switch("", 0),), (0,)), ((Switch("", -1), Switch("a", 1)), (0,)), ((Switch("", -1),), (1,))],
@@ -112,6 +107,7 @@ def test_slurm_tells_its_switches(scontrol: Scontrol, text: str) -> None:
     assert topology.leaf[0] == topology.leaf[1] != topology.leaf[2] == topology.leaf[3]
     assert topology.top is Top.SHARED
     assert line == "topology: scontrol show topology (2 parts, shared above them)"
+    assert find_topology(FOUR_HOSTS[:1], scontrol(text), slurm=True)[1] == ""  # a single node has none to speak of
 
 
 def test_a_dragonfly_of_slurm_has_links_between_all_groups(scontrol: Scontrol) -> None:
@@ -153,10 +149,6 @@ def test_serial_with_the_reason(scontrol: Scontrol, shown: str, code: int, hosts
     assert line.endswith("; --topology names another")
 
 
-def test_a_single_node_has_no_topology_to_speak_of(scontrol: Scontrol) -> None:
-    assert find_topology(FOUR_HOSTS[:1], scontrol(TREE), slurm=True)[1] == ""
-
-
 RECORDED = Path(__file__).parents[1] / "recorded" / "topologies"
 HOSTS = expand_hostlist("n[01-08],login")
 
@@ -191,6 +183,10 @@ def test_a_plain_file() -> None:
     assert topology.top is Top.CROSSBAR
     assert layers(topology)["n05"] == ("g0", "c1")
     assert layers(topology)["n08"] == ("g1",)
+    # Full names are found by their short ones.
+    assert layers(load_topology(str(RECORDED / "plain.txt"), ["n01.site.org", "n08"])) == {
+        "n01": ("g0", "c0"), "n08": ("g1",)
+    }  # fmt: skip
 
 
 def test_polaris() -> None:
@@ -220,96 +216,57 @@ def test_aurora() -> None:
 
 
 def test_serial_and_the_shipped_ones() -> None:
-    assert load_topology("serial", HOSTS) == Topology.serial(HOSTS)
+    topology = load_topology("serial", HOSTS)
+    assert topology == Topology.serial(HOSTS)
+    assert topology.layers_used([0]) == topology.layers_used([1]) == {0}
     assert shipped_schemes() == ("aurora", "polaris")
 
 
-def test_full_names_are_found_by_their_short_ones() -> None:
-    topology = load_topology(str(RECORDED / "plain.txt"), ["n01.site.org", "n08"])
-    assert layers(topology) == {"n01": ("g0", "c0"), "n08": ("g1",)}
+BAD = [
+    (parse_slurm_conf, "SwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n2", "n2 is below both a and b"),
+    (parse_slurm_conf, "SwitchName=a Switches=c\nSwitchName=b Switches=c", "c is below both a and b"),
+    (parse_slurm_conf, "SwitchName=a Switches=b Nodes=n1\nSwitchName=b Switches=a", "above itself"),
+    (parse_slurm_conf, "SwitchName=a Nodes=n[1-", "host list"),
+    (parse_slurm_conf, "Nodes=n1", "line 1"),
+    (parse_slurm_conf, "\n\nSwitchName=a Colour=red", "line 3"),
+    (parse_slurm_yaml, "", "not a list"),
+    (parse_slurm_yaml, "a: b", "not a list"),
+    (parse_slurm_yaml, "- topology: x\n  flat: true", "neither switches nor blocks"),
+    (parse_slurm_yaml, "- topology: x\n  tree:\n    switches:\n      - nodes: n1", "cannot read the switch of a"),
+    (parse_slurm_yaml, "- topology: x\n  tree:\n    switches:\n      - switch: a\n     nodes: n1", "line 5"),
+    (parse_slurm_yaml, "- topology: x\n\ttree: y", "line 2"),
+    (parse_slurm_yaml, "- topology: *x\n", "line 1"),
+    (parse_slurm_yaml, "[" * 5000, "cannot read it"),
+    # Aliases that stand for 10^9 texts cost nothing.
+    (parse_slurm_yaml, "- &a [x, x, x, x, x, x, x, x, x, x]\n"
+     + "".join(f"- &{chr(98 + n)} [{', '.join(['*' + chr(97 + n)] * 10)}]\n" for n in range(8))
+     + "- tree:\n    switches:\n      - {switch: s, nodes: *i}\n", "neither switches|the nodes of a switch"),
+    *((parse_plain, text, "mine") for text in (
+        "n1", "a/: n1", ": n1", "a:", "a: n[1-", "top: sideways", "a: n1\nb: n1", "a//b: n1")),
+    *((parse_scheme, text, "mine") for text in (
+        "", "host = '('\nlayers = [{name = 'a'}]", "host = '(?P<a>x)'", "host = '(?P<a>x)'\nlayers = [{name = 'b'}]",
+        "host = '(?P<a>x)'\nlayers = [{name = 'a', divide = 0}]", "host = '(?P<a>x)'\ntop = 'side'\nlayers = []",
+        "host = 3\nlayers = []", "host = 'x'\nlayers = [3]", "not toml")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("parse", "text", "says"), BAD)
+def test_a_file_that_is_no_tree_is_refused(parse: Callable[[str, str], object], text: str, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        parse(text, "mine")
 
 
 @pytest.mark.parametrize(
-    ("name", "hosts", "message"),
+    ("name", "hosts", "says"),
     [
-        ("plain.txt", ["n01", "x1", "x2", "x3", "x4"], r"does not know 4 of the job's hosts: x1, x2, x3 \.\.\."),
-        ("nothing.conf", ["n01"], "cannot read the topology .* serial, aurora, polaris"),
+        (str(RECORDED / "plain.txt"), ["n01", "x1", "x2", "x3", "x4"], r"does not know 4 of the .* x1, x2, x3 \.\.\."),
+        (str(RECORDED / "nothing.conf"), ["n01"], "cannot read the topology .* serial, aurora, polaris"),
+        ("aurora", ["nid001"], "nid001 does not match the scheme"),
     ],
 )
-def test_hosts_or_files_that_are_not_there(name: str, hosts: list[str], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        load_topology(str(RECORDED / name), hosts)
-
-
-def test_a_name_of_another_site() -> None:
-    with pytest.raises(InputError, match="nid001 does not match the scheme"):
-        load_topology("aurora", ["nid001"])
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("SwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n2", "n2 is below both a and b"),
-        ("SwitchName=a Switches=c\nSwitchName=b Switches=c", "c is below both a and b"),
-        ("SwitchName=a Switches=b Nodes=n1\nSwitchName=b Switches=a", "above itself"),
-        ("SwitchName=a Nodes=n[1-", "host list"),
-        ("Nodes=n1", "line 1"),
-        ("\n\nSwitchName=a Colour=red", "line 3"),
-    ],
-)
-def test_a_topology_conf_that_is_no_tree(text: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        parse_slurm_conf(text, "topology.conf")
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "not a list"),
-        ("a: b", "not a list"),
-        ("- topology: x\n  flat: true", "neither switches nor blocks"),
-        ("- topology: x\n  tree:\n    switches:\n      - nodes: n1", "cannot read the switch of a switch"),
-        ("- topology: x\n  tree:\n    switches:\n      - switch: a\n     nodes: n1", "line 5"),
-        ("- topology: x\n\ttree: y", "line 2"),
-        ("- topology: *x\n", "line 1"),
-        ("[" * 5000, "cannot read it"),
-        # Aliases that stand for 10^9 texts cost nothing.
-        (
-            "- &a [x, x, x, x, x, x, x, x, x, x]\n"
-            + "".join(f"- &{chr(98 + n)} [{', '.join(['*' + chr(97 + n)] * 10)}]\n" for n in range(8))
-            + "- tree:\n    switches:\n      - {switch: s, nodes: *i}\n",
-            "neither switches|the nodes of a switch",
-        ),
-    ],
-)
-def test_a_topology_yaml_that_cannot_be_used(text: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        parse_slurm_yaml(text, "topology.yaml")
-
-
-@pytest.mark.parametrize("text", ["n1", "a/: n1", ": n1", "a:", "a: n[1-", "top: sideways", "a: n1\nb: n1", "a//b: n1"])
-def test_a_plain_file_that_cannot_be_read(text: str) -> None:
-    with pytest.raises(InputError):
-        parse_plain(text, "plain")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "host = '('\nlayers = [{name = 'a'}]",
-        "host = '(?P<a>x)'",
-        "host = '(?P<a>x)'\nlayers = [{name = 'b'}]",
-        "host = '(?P<a>x)'\nlayers = [{name = 'a', divide = 0}]",
-        "host = '(?P<a>x)'\ntop = 'side'\nlayers = []",
-        "host = 3\nlayers = []",
-        "host = 'x'\nlayers = [3]",
-        "not toml",
-    ],
-)
-def test_a_scheme_that_cannot_be_used(text: str) -> None:
-    with pytest.raises(InputError, match="mine"):
-        parse_scheme(text, "mine.toml")
+def test_hosts_or_files_that_are_not_there(name: str, hosts: list[str], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        load_topology(name, hosts)
 
 
 def test_a_new_system_is_a_few_lines(tmp_path: Path) -> None:
