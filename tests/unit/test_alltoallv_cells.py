@@ -339,55 +339,43 @@ def test_what_is_faster_for_every_pattern_is_kept_in_every_class_that_eight_rank
     assert Blocks("constant", "most0") not in machine.seen
 
 
-def test_the_most_bytes_that_a_cell_can_have_to_forward_are_looked_at() -> None:
-    """Measured on 4 x 4 at 4 KiB: uniform blocks 1.39 as fast by a rule, blocks of one size 0.92."""
-    _, kept = prove(Machine({Blocks("constant"): 1.1e-3}))
-    assert set(kept) == {3, 2, 1}
+@pytest.mark.parametrize(
+    ("slow", "slow_s", "kept", "refused"),
+    [
+        # Measured on 4 x 4 at 4 KiB: uniform blocks 1.39 as fast by a rule, blocks of one size 0.92.
+        (Blocks("constant"), 1.1e-3, {3, 2, 1}, True),
+        # A pattern that is slower withdraws the rule for all that look alike.
+        *((Blocks(name, "few4"), 1.1e-3, {3, 2, 1}, True) for name in ("constant", "skewed", "power")),
+        (Blocks("skewed", "few4"), 1e-3, {4, 3, 2, 1}, False),  # it gains nothing, and loses nothing
+        (Blocks("constant", "most3"), 1e-3, {4, 2, 1}, True),  # in its class it does not pay
+    ],
+)
+def test_one_pattern_decides_for_all_that_look_alike(
+    slow: Blocks, slow_s: float, kept: set[int], refused: bool
+) -> None:
+    machine = Machine({slow: slow_s})
+    proof, places = prove(machine)
+    assert set(places) == kept
+    lost = {result.scenario.collective for result in proof.results if result.verdict is not Verdict.KEPT}
+    assert lost == ({slow.collective} if refused else set())
+    assert (Blocks("skewed", "few3") in machine.seen) == (3 in kept)  # what does not pay is looked at no further
 
 
-@pytest.mark.parametrize("name", ["constant", "skewed", "power"])
-def test_one_pattern_that_is_slower_withdraws_the_rule_for_all_that_look_alike(name: str) -> None:
-    slow = Blocks(name, "few4")
-    proof, kept = prove(Machine({slow: 1.1e-3}))
-    assert set(kept) == {3, 2, 1}
-    refused = {result.scenario.collective for result in proof.results if result.verdict is not Verdict.KEPT}
-    assert refused == {slow.collective}
-
-
-def test_a_pattern_that_gains_nothing_and_loses_nothing_withdraws_nothing() -> None:
-    _, kept = prove(Machine({Blocks("skewed", "few4"): 1e-3}))
-    assert kept[4] == {(_WHOLE, 8), (_WHOLE, 16)}
-
-
-def test_a_class_in_which_it_does_not_pay_has_no_rule_and_is_looked_at_no_further() -> None:
-    machine = Machine({Blocks("constant", "most3"): 1e-3})
-    _, kept = prove(machine)
-    assert set(kept) == {4, 2, 1}
-    assert Blocks("skewed", "few3") not in machine.seen
+@pytest.mark.parametrize(
+    ("machine", "budget_s"), [(Machine({}), 4.0), (Machine({}, stop_after=2), 1e4), (Machine({}, fails=1), 1e4)]
+)
+def test_without_time_cut_off_or_where_a_launch_fails_nothing_is_kept(machine: Machine, budget_s: float) -> None:
+    proof, kept = prove(machine, budget_s=budget_s)
+    assert kept == {}
+    assert proof.results
+    assert all(result.verdict is not Verdict.KEPT for result in proof.results)
+    assert not machine.fails or {result.verdict for result in proof.results} == {Verdict.NOT_TRIED}
 
 
 def test_a_part_that_a_class_does_not_fit_is_not_kept_in_it() -> None:
     _, kept = prove(Machine({}), shapes=[_WHOLE, Shape(3, 1)])
     three = {fill for fill, places in kept.items() if any(shape == Shape(3, 1) for shape, _ in places)}
     assert three == {4, 2}
-
-
-def test_without_time_nothing_is_kept() -> None:
-    proof, kept = prove(Machine({}), budget_s=4.0)
-    assert kept == {}
-    assert all(result.verdict is not Verdict.KEPT for result in proof.results)
-
-
-def test_what_is_cut_off_keeps_nothing() -> None:
-    proof, kept = prove(Machine({}, stop_after=2))
-    assert kept == {}
-    assert proof.results
-
-
-def test_a_launch_that_fails_proves_nothing_and_ends_no_tuning() -> None:
-    proof, kept = prove(Machine({}, fails=1))
-    assert kept == {}
-    assert {result.verdict for result in proof.results} == {Verdict.NOT_TRIED}
 
 
 def test_a_pattern_and_a_setting_come_back_from_their_names() -> None:

@@ -241,7 +241,7 @@ BAD = [
     (parse_slurm_yaml, "- &a [x, x, x, x, x, x, x, x, x, x]\n"
      + "".join(f"- &{chr(98 + n)} [{', '.join(['*' + chr(97 + n)] * 10)}]\n" for n in range(8))
      + "- tree:\n    switches:\n      - {switch: s, nodes: *i}\n", "neither switches|the nodes of a switch"),
-    *((parse_plain, text, "mine") for text in (
+    *((parse_plain, text, ".") for text in (
         "n1", "a/: n1", ": n1", "a:", "a: n[1-", "top: sideways", "a: n1\nb: n1", "a//b: n1")),
     *((parse_scheme, text, "mine") for text in (
         "", "host = '('\nlayers = [{name = 'a'}]", "host = '(?P<a>x)'", "host = '(?P<a>x)'\nlayers = [{name = 'b'}]",
