@@ -47,7 +47,8 @@ from colltune.catalog import Catalogue, load
 from colltune.core.errors import InputError
 from colltune.core.interval import SpeedVerdict
 from colltune.core.sample import DEFAULT, Scenario
-from colltune.emit.intelmpi import collectives_in, read_table, steps_of
+from colltune.emit.intelmpi import Presets, collectives_in, read_table, steps_of
+from colltune.emit.intelmpi import asked as asked_of
 from colltune.judge.verdict import Comparison, compare_all, mean_speedup
 from colltune.machine.benchmark_output import parse_output
 from colltune.mpi.detect import find_mpi
@@ -62,8 +63,6 @@ AS_MANY = ("-iter_policy", "off", "-time", "1000")
 KEPT = Path("bench/vendor").absolute()
 TABLE, DUMP = "I_MPI_TUNING_BIN", "I_MPI_TUNING_BIN_DUMP"
 CALIBRATION, SEARCHED = 40, 400  # iterations: of a first look at its cost, and those in which the autotuner ends
-# In a table, the numbers of collectives that are not tuned here begin: mpitune_fast changes what it did not measure.
-TUNED_NUMBERS = 15
 # A launch of the benchmark that takes longer hangs.
 PATIENCE_S = 180.0
 Times = Mapping[Scenario, float]
@@ -234,19 +233,18 @@ def tune_fast(place: Place, target_s: float) -> tuple[Mapping[str, str] | None, 
     return ({TABLE: str(table)} if table.exists() else None), took_s
 
 
-def is_changed(place: Place, table: str) -> bool:
-    """Whether the library decides otherwise with ``table`` than by itself, for ranks of this shape."""
-    own = place.directory / "own.dat"
-    if not own.exists():
-        place.run(place.benchmark(1), PATIENCE_S, **{DUMP: str(own)})
-
-    def decided(path: Path) -> dict[int, object]:
-        nodes, ppn = place.nodes_ppn
-        found = collectives_in(read_table(path.read_bytes()))
-        return {number: steps_of(one).at(ppn).at(nodes * ppn) for number, one in found.items()}
-
-    before, after = decided(own), decided(Path(table))
-    return any(after.get(number) != steps for number, steps in before.items() if number < TUNED_NUMBERS)
+def is_changed(place: Place, catalogue: Catalogue, table: str) -> bool:
+    """Whether the library decides these calls otherwise with ``table`` than by itself, for ranks of this shape."""
+    own, named = place.directory / "own.dat", place.directory / "named.dat"
+    variables, bounds = asked_of(catalogue)
+    for path, more in ((own, {}), (named, variables)):
+        if not path.exists():
+            place.run(place.benchmark(1), PATIENCE_S, **{DUMP: str(path), **more})
+    numbers = Presets.of(own.read_bytes(), named.read_bytes(), bounds).numbers
+    nodes, ppn = place.nodes_ppn
+    before, after = (collectives_in(read_table(path.read_bytes())) for path in (own, Path(table)))
+    both = ([steps_of(some[numbers[name]]).at(ppn).at(nodes * ppn) for some in (before, after)] for name in COLLECTIVES)
+    return any(one != other for one, other in both)
 
 
 def numbers_of(catalogue: Catalogue, name: str) -> list[int]:
@@ -356,7 +354,7 @@ def measured(place: Place, asked: argparse.Namespace, until_s: float) -> dict[st
     theirs["auto"], auto_s = tune_auto(place, ours_s)
     theirs["fast"], fast_s = tune_fast(place, ours_s)
     # A table that is the library's own decides as it does by default.
-    changed = {kind: found for kind, found in theirs.items() if found is not None and is_changed(place, found[TABLE])}
+    changed = {kind: to for kind, to in theirs.items() if to is not None and is_changed(place, catalogue, to[TABLE])}
     kinds |= changed
     # What is left: most of it is for the comparison, which is to hold for every point.
     left_s = until_s - time.monotonic()
