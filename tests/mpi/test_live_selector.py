@@ -231,4 +231,6 @@ def test_a_tuning_says_by_which_way_it_is_in_force(either: Live, tmp_path: Path)
         in_force_via(tuning, "air", os.environ, mpicc)
     with pytest.raises(InputError, match="holds no rules for the live selector"):
         in_force_via(replace(tuning, live=None), "live", os.environ, mpicc)
+    with pytest.raises(InputError, match="takes algorithms when a job starts"):
+        in_force_via(replace(tuning, live={}, files={}), "live", os.environ, mpicc)
     assert bench.installation.library in (Library.MPICH, Library.OPENMPI)

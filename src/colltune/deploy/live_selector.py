@@ -11,6 +11,7 @@ from colltune.core.proven import Decision, Verdict, Why
 from colltune.core.rules import RuleSet
 from colltune.emit.live_rules import LIVE_FILE, LIVE_VARIABLE, LiveEmitter, live_basis
 from colltune.machine.compile import PRELOAD, build_library, cache_directory
+from colltune.mpi.libraries import record_of
 from colltune.store.tuning import Tuning
 
 FOLDER = "live"
@@ -71,6 +72,12 @@ def in_force_via(tuning: Tuning, way: str, environment: Mapping[str, str], mpicc
     if way == "file":
         return tuning
     name = next((name for name in tuning.files if name.endswith(f"{FOLDER}/{LIVE_FILE}")), None)
+    if name is None and tuning.live == {}:
+        raise InputError(
+            f"{record_of(tuning.environment.mpi).title} takes algorithms when a job starts, so nothing can be switched"
+            " while it runs",
+            "Leave out --via live and --measure; colltune compare nothing TUNING times its calls in other launches",
+        )
     if name is None or tuning.live is None:
         raise InputError("this tuning holds no rules for the live selector", "Tune again with this colltune")
     if tuning.environment.thread_level == "multiple":
