@@ -1,6 +1,8 @@
 """Every emitter keeps the laws of its contract."""
 
+import os
 import sys
+import zlib
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -110,6 +112,25 @@ class TestIntelMpi(EmitterContract):
             k: v for k, v in collectives_in(here).items() if k != number
         }
 
+    def test_golden_file(self) -> None:
+        """The table for a fixed set of rules, byte for byte as it is unpacked. RENEW_GOLDEN=1 writes it anew."""
+        bcast = (
+            Rule(1, None, 64, Choice("ring")),
+            Rule(1, None, None, DEFAULT),
+            Rule(2, 6, 1000, Choice("knomial")),
+            Rule(2, 6, None, DEFAULT),
+            Rule(2, None, None, DEFAULT),
+            Rule(None, None, None, DEFAULT),
+        )
+        rules = [
+            RuleSet("bcast", SizeBasis.MESSAGE, bcast),
+            RuleSet.always("alltoall", SizeBasis.MESSAGE, Choice("plum")),
+        ]
+        written, golden = self.emitter().emit(rules)[FILE], Path(__file__).parents[1] / "golden" / "intelmpi" / FILE
+        if "RENEW_GOLDEN" in os.environ:
+            golden.write_bytes(written)
+        assert zlib.decompress(written) == zlib.decompress(golden.read_bytes())
+
     def test_a_choice_that_the_library_did_not_show_is_not_written(self) -> None:
         catalogue = load("intelmpi", "2021.17")
         known = intel_tables.presets(catalogue)
@@ -135,6 +156,7 @@ algorithms = [{ key = "linear", value = "1" }, { key = "tree", value = "2" }, { 
 class TestDescribedByBounds(EmitterContract):
     """An MPI that its user describes, whose variables have upper bounds and a value for the library's own choice."""
 
+    golden = "0:9@3;3:64@3;0:4611686018427387903@3;2:4611686018427387903@4611686018427387903"
     form = 'library = "0"\nseparator = ";"\nrule = "{value}:{high}@{ranks_high}"\nlargest = 4611686018427387903'
 
     def emitter(self) -> DescribedEmitter:
@@ -155,12 +177,21 @@ class TestDescribedByBounds(EmitterContract):
         assert name == "MADE_BCAST"
         assert files == {"variables.txt": f"{name}={value}\n".encode()}
 
+    def test_golden_variable(self) -> None:
+        bcast = (Rule(None, 3, 9, DEFAULT), Rule(None, 3, 64, Choice("ring")), Rule(None, 3, None, DEFAULT),
+                 Rule(None, None, None, Choice("tree")))  # fmt: skip
+        rules = self.expressible(RuleSet("bcast", SizeBasis.MESSAGE, bcast))
+        written = self.emitter().emit([rules])["variables.txt"]
+        assert written == (f"MADE_BCAST={self.golden}\n".encode() if self.golden else b"")
+
 
 class TestDescribedByRanges(TestDescribedByBounds):
+    golden = "0-3/10-64=3; 4-2147483647/0-2147483647=2"
     form = 'separator = "; "\nrule = "{ranks_low}-{ranks_high}/{low}-{high}={value}"'
 
 
 class TestDescribedWithoutRanks(TestDescribedByBounds):
+    golden = ""
     form = 'separator = ","\nrule = "{value}[{low}:{high}]"'
 
 
