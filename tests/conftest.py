@@ -135,6 +135,18 @@ def openmpi() -> Installation:
     return found
 
 
+@pytest.fixture
+def intelmpi(monkeypatch: pytest.MonkeyPatch) -> Installation:
+    """The Intel MPI of COLLTUNE_TEST_INTELMPI, or of `make .venv-intelmpi/.ready`, for ranks that share cores."""
+    beside = Path(__file__).parents[1] / ".venv-intelmpi" / "bin" / "mpiexec"
+    mpiexec = os.environ.get("COLLTUNE_TEST_INTELMPI", str(beside))
+    if not Path(mpiexec).with_name("mpicc").is_file():
+        pytest.skip("no Intel MPI with its compiler wrapper")
+    for name, value in (("FABRICS", "shm"), ("THREAD_YIELD", "2"), ("WAIT_MODE", "0"), ("SPIN_COUNT", "1")):
+        monkeypatch.setenv(f"I_MPI_{name}", value)
+    return find_mpi(mpiexec, os.environ)
+
+
 @pytest.fixture(scope="module", params=["mpi", "openmpi"])
 def either(request: pytest.FixtureRequest) -> Installation:
     """A test that asks for it is run on each."""

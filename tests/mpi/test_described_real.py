@@ -1,6 +1,12 @@
-"""An MPI that its user describes by a file alone: a made-up one, which is MPICH with variables of another form."""
+"""An MPI that its user describes by a file alone: a made-up one, which is MPICH with variables of another form.
 
+And what holds for every MPI by launches: tuners that are killed, disks that fill.
+"""
+
+import os
 import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -9,7 +15,8 @@ from jobs import colltune
 from colltune.core.sample import Status
 from colltune.mpi.installation import Installation
 from colltune.store.journal import read_journal
-from colltune.store.tuning import JOURNAL, load_tuning
+from colltune.store.tuning import JOURNAL, MANIFEST, load_tuning
+from commands import comes_true
 
 SOURCE = Path(__file__).parents[1] / "native" / "madeup_mpi.c"
 MARK = "Made-up MPI, build "
@@ -108,3 +115,48 @@ def test_two_commands_tune_a_program_and_run_it(madeup: Path, tmp_path: Path, mo
     refused = colltune("run", out, "--", *job)
     assert refused.returncode == 2
     assert "COLLTUNE_MPI" in refused.stderr
+
+
+@pytest.fixture(params=["madeup", "intelmpi"])
+def by_launches(request: pytest.FixtureRequest) -> Path:
+    """The mpiexec of an MPI that is measured by launches."""
+    found: Path | Installation = request.getfixturevalue(request.param)
+    return found if isinstance(found, Path) else found.mpiexec
+
+
+def test_a_killed_tuner_goes_on_and_the_next_removes_what_it_left(
+    by_launches: Path, tmp_path: Path, cache: Path
+) -> None:
+    out, left = tmp_path / "tuned", lambda: set(cache.glob("launch-*")) | set(cache.glob("tables-*"))
+    words = ["tune", "bcast", "--mpiexec", str(by_launches), "--ppn", "2", "--sizes", "64,512", "--out", str(out)]
+    words += ["--gate", "off"]
+    before = left()
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen([sys.executable, "-m", "colltune", *words], env=environment) as tuner:
+        assert comes_true(lambda: any(path.name.startswith("launch-") for path in left() - before))
+        tuner.kill()
+    kept = read_journal(out / JOURNAL).samples
+    for path in left() - before:
+        os.utime(path, (0, 0))
+    done = colltune(*words, "--resume")
+    assert done.returncode == 0, done.stdout + done.stderr
+    samples = read_journal(out / JOURNAL).samples
+    assert samples[: len(kept)] == kept
+    assert set(Counter((one.scenario, one.choice) for one in samples if one.status is Status.OK).values()) == {1}
+    assert left() <= before
+
+
+def test_a_full_disk_is_one_line(by_launches: Path, tmp_path: Path) -> None:
+    place = tmp_path / "disk"
+    place.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "tmpfs", str(place)], check=False).returncode != 0:
+        pytest.skip("a small disk of one's own needs root (mount)")
+    try:
+        words = ["--mpiexec", by_launches, "--ppn", "2", "--max-size", "64KiB", "--gate", "off"]
+        done = colltune("tune", "bcast", "allreduce", *words, "--out", place / "tuned")
+        assert done.returncode == 2, done.stdout + done.stderr
+        assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+        assert "No space left" in done.stderr
+        assert not (place / "tuned" / MANIFEST).exists()
+    finally:
+        subprocess.run(["umount", str(place)], check=True)

@@ -1,4 +1,4 @@
-"""The MPI of a job keeps the contract of benches: MPICH, Open MPI, and MPICH measured by launches."""
+"""The MPI of a job keeps the contract of benches: MPICH, Open MPI, Intel MPI, and MPICH measured by launches."""
 
 import os
 from dataclasses import replace
@@ -16,7 +16,7 @@ from source_laws import EFFORT
 
 
 class TestWorkbench(BenchContract):
-    @pytest.fixture(autouse=True, params=["mpi", "openmpi"])
+    @pytest.fixture(autouse=True, params=["mpi", "openmpi", "intelmpi"])
     def _use(self, request: pytest.FixtureRequest) -> None:
         self._installation: Installation = request.getfixturevalue(request.param)
 

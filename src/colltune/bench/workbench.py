@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +21,7 @@ from colltune.core.space import Space, shapes, tuned_sizes
 from colltune.core.topology import Topology
 from colltune.core.units import format_count
 from colltune.emit.contract import Emitter, variables_for
-from colltune.machine.compile import build, cache_directory
+from colltune.machine.compile import build, cache_directory, scratch_directory
 from colltune.machine.conditions import read_conditions
 from colltune.machine.process import run_launch
 from colltune.machine.record import RunningMachine
@@ -233,7 +232,7 @@ class Workbench:
             if not rules:
                 return self._live(seed, {}, on_event)
             files = self.emitter.emit(list(rules.values()))
-            place = Path(tempfile.mkdtemp(prefix="launch-", dir=self.agent.parent))
+            place = scratch_directory(self.agent.parent, "launch")
             write_files(place, files, durable=False)
             return self._live(seed, variables_for(self.emitter, place, files), on_event, place)
 

@@ -4,9 +4,11 @@ import hashlib
 import os
 import re
 import shutil
+import socket
 import stat
 import subprocess
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -42,6 +44,7 @@ def preload_variables(library: Path | str, environment: Mapping[str, str]) -> di
 LIBRARY_PARTS = ("shim", "alltoallv")
 ENTRY = "entry"
 COMMON = "common"  # the directory that every program and library is made of as well
+_STARTED_S = 600.0  # by then a job has started, or never will
 # And what the agent is made of, since it times calls: malloc passes through the one, the other sees what else runs.
 AGENT = "agent"
 TIMING_PARTS = ("heap", "load")
@@ -103,6 +106,21 @@ def _made_own(directory: Path) -> Path:
         )
     with tempfile.TemporaryFile(dir=directory):
         return directory
+
+
+def scratch_directory(cache: Path, kind: str) -> Path:
+    """A new directory of this process in ``cache``, which all nodes see, for files that a job reads when it starts.
+
+    Those of processes of this host that ended long ago without removing theirs are removed.
+    """
+    mark = f"{kind}-{socket.gethostname()}-"
+    for left in cache.glob(f"{mark}*-*"):
+        number = left.name.removeprefix(mark).partition("-")[0]
+        with suppress(OSError):
+            is_old = time.time() - left.stat().st_mtime > _STARTED_S
+            if is_old and number.isdecimal() and not Path("/proc", number).exists():
+                shutil.rmtree(left)
+    return Path(tempfile.mkdtemp(prefix=f"{mark}{os.getpid()}-", dir=cache))
 
 
 def is_own(path: Path) -> bool:

@@ -1,9 +1,9 @@
 """Intel MPI: a table around the one that the library has for the job, read when a job starts and not after."""
 
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from colltune.bench.backends.contract import ByLaunches
 from colltune.catalog import Catalogue, load
@@ -12,6 +12,7 @@ from colltune.core.errors import InputError, on_os_error
 from colltune.core.rules import RuleSet
 from colltune.core.sample import DEFAULT, Choice, Scenario
 from colltune.emit.intelmpi import DUMP, IntelMpiEmitter, Presets, asked
+from colltune.machine.compile import scratch_directory
 from colltune.machine.files import read_file
 
 _OWN = "Intel MPI's own decision"
@@ -32,12 +33,15 @@ class IntelMpiBackend(ByLaunches):
     def in_job(self, said_under: Callable[[Mapping[str, str]], str], place: Path) -> "IntelMpiBackend":
         """Two launches: the library writes the table that it uses in this job, and what its presets stand for."""
         variables, bounds = asked(self.catalogue)
-        with TemporaryDirectory(prefix="tables-", dir=place) as made:
-            own, named = Path(made) / "own", Path(made) / "named"
+        made = scratch_directory(place, "tables")
+        own, named = made / "own", made / "named"
+        try:
             said_under({DUMP: str(own)})
             said_under({DUMP: str(named), **variables})
             with on_os_error("Intel MPI did not write the table that it uses", "Use Intel MPI 2021 or later"):
                 return IntelMpiBackend(self.catalogue, Presets.of(read_file(own), read_file(named), bounds))
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
 
     @property
     def emitter(self) -> IntelMpiEmitter:
