@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from struct import Struct, error
-from typing import TypeVar
+from typing import Any
 
 from colltune.catalog import Catalogue
 from colltune.core.decision_table import DecisionTable
@@ -34,7 +34,10 @@ _STEP_BYTES = 20  # of each algorithm of a leaf
 _PPN, _RANKS, _COMMUNICATOR, _SIZE, _ALGORITHM = 5, 6, 9, 7, 8
 _PLACE = (1, 0, 1)
 _ANY, _LAST = -1, 2**31 - 1
-_T = TypeVar("_T")
+# Of a collective, from the outside: the kind of each layer, and of the one inside, of which some have a single child.
+_Layers = Sequence[tuple[int, int]]
+_COLLECTIVE: _Layers = ((4, _PPN), (_PPN, _RANKS), (_RANKS, _COMMUNICATOR), (_COMMUNICATOR, _SIZE), (_SIZE, _ALGORITHM))
+_SINGLE = (_COMMUNICATOR, _ALGORITHM)
 
 
 @dataclass(frozen=True)
@@ -129,46 +132,35 @@ def _with_collectives(tree: TableBranch, place: Sequence[int], new: Mapping[int,
     return replace(tree, children=tuple(inside if one == _child(tree, place[0]) else one for one in tree.children))
 
 
-def steps_of(collective: TableBranch) -> Table:
-    """By ranks per node, ranks and bytes, what runs. Raises InputError for a table that asks for more than these."""
+def steps_of(branch: TableBranch | TableLeaf, layers: _Layers = _COLLECTIVE) -> Any:
+    """By ranks per node, ranks and bytes, what runs in a collective: a Table.
 
-    def of(branch: TableBranch | TableLeaf, kinds: Sequence[int]) -> object:
-        if isinstance(branch, TableLeaf):
-            if kinds:
-                raise InputError("a table of Intel MPI has a layer less than known", "Tune another release of it")
-            return branch
-        if not kinds or not branch.children or branch.inside != kinds[0]:
-            raise InputError("a table of Intel MPI has layers that are not known", "Tune another release of it")
-        inside = [(getattr(one, "key", _ANY), of(one, kinds[1:])) for one in branch.children]
-        if kinds[0] in (_COMMUNICATOR, _ALGORITHM):
-            if len(inside) > 1:
-                raise InputError("a table of Intel MPI tells communicators apart", "Tune another release of it")
-            return inside[0][1]
-        *bounded, (_, last) = inside
-        return Steps.of([*bounded, (None, last)])
+    Raises InputError for a table that asks for more than these.
+    """
+    if isinstance(branch, TableLeaf):
+        known = not layers
+    else:
+        known = bool(layers and branch.children) and branch.inside == layers[0][1]
+    if not known:
+        raise InputError("a table of Intel MPI has layers that are not known", "Tune another release of it")
+    if isinstance(branch, TableLeaf):
+        return branch
+    inside = [(getattr(one, "key", _ANY), steps_of(one, layers[1:])) for one in branch.children]
+    if branch.inside not in _SINGLE:
+        return Steps.of([*inside[:-1], (None, inside[-1][1])])
+    if len(inside) > 1:
+        raise InputError("a table of Intel MPI tells communicators apart", "Tune another release of it")
+    return inside[0][1]
 
-    table: Table = of(collective, (_PPN, _RANKS, _COMMUNICATOR, _SIZE, _ALGORITHM))  # type: ignore[assignment]
-    return table
 
-
-def branch_of(key: int, table: Table) -> TableBranch:
+def branch_of(key: int, table: Any, layers: _Layers = _COLLECTIVE) -> TableBranch:
     """The inverse of ``steps_of``, for the collective with the number ``key``."""
-
-    def of(kind: int, inside: int, key: int, steps: Steps[_T], child_of: object) -> TableBranch:
-        last = _ANY if len(steps.pairs) == 1 else _LAST
-        children = tuple(child_of(last if bound is None else bound, one) for bound, one in steps.pairs)  # type: ignore[operator]
-        return TableBranch(kind, inside, key, children)
-
-    def leaf(key: int, value: TableLeaf) -> TableBranch:
-        return TableBranch(_SIZE, _ALGORITHM, key, (value,))
-
-    def sizes(key: int, value: BySize) -> TableBranch:
-        return TableBranch(_RANKS, _COMMUNICATOR, key, (of(_COMMUNICATOR, _SIZE, _ANY, value, leaf),))
-
-    def ranks(key: int, value: Steps[BySize]) -> TableBranch:
-        return of(_PPN, _RANKS, key, value, sizes)
-
-    return of(4, _PPN, key, table, ranks)
+    (kind, inside), *deeper = layers
+    if inside in _SINGLE:
+        return TableBranch(kind, inside, key, (branch_of(_ANY, table, deeper) if deeper else table,))
+    last = _ANY if len(table.pairs) == 1 else _LAST
+    inner = (branch_of(last if bound is None else bound, one, deeper) for bound, one in table.pairs)
+    return TableBranch(kind, inside, key, tuple(inner))
 
 
 @dataclass(frozen=True)
@@ -257,7 +249,8 @@ class IntelMpiEmitter:
         number = self._presets.numbers.get(collective)
         if number is None:
             raise InputError(f"this Intel MPI does not say what it runs as {collective}", "Leave it out")
-        return steps_of(collectives_in(self._presets.tree)[number])
+        table: Table = steps_of(collectives_in(self._presets.tree)[number])
+        return table
 
     def choice_of(self, collective: str, leaf: TableLeaf) -> Choice | None:
         """The choice that stands for ``leaf``; None where no preset does."""

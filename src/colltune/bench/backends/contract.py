@@ -82,39 +82,36 @@ class Backend(Recalled, Protocol):
         ...
 
 
-class ByLaunches:
+class Plain:
+    """A library that tells all without a job, and whose rules tell ranks apart."""
+
+    def tells_ranks(self, collective: str) -> bool:  # noqa: ARG002
+        return True
+
+    def in_job(self, said_under: Callable[[Mapping[str, str]], str], place: Path) -> Self:  # noqa: ARG002
+        """Nothing more."""
+        return self
+
+
+class Steered(Plain):
+    """A library that takes algorithms while it runs."""
+
+    steered: ClassVar[bool] = True
+
+
+class ByLaunches(Plain):
     """A library that takes algorithms when a job starts alone, with one way for a call."""
 
     steered: ClassVar[bool] = False
     agent_variables: ClassVar[Mapping[str, str]] = {}
 
-    def in_job(self, said_under: Callable[[Mapping[str, str]], str], place: Path) -> Self:  # noqa: ARG002
-        """Nothing more."""
-        return self
-
     def inner_calls(self, collective: str, choice: Choice) -> Sequence[InnerCall]:  # noqa: ARG002
         """None that a file decides."""
         return ()
 
-    def tells_ranks(self, collective: str) -> bool:  # noqa: ARG002
-        return True
-
     def takers(self, said_under: Callable[[Mapping[str, str]], str]) -> tuple[list[str], list[str]]:
         del said_under
         return [], []
-
-
-class Steered:
-    """A library that takes algorithms while it runs, and that tells all without a job."""
-
-    steered: ClassVar[bool] = True
-
-    def tells_ranks(self, collective: str) -> bool:  # noqa: ARG002
-        return True
-
-    def in_job(self, said_under: Callable[[Mapping[str, str]], str], place: Path) -> Self:  # noqa: ARG002
-        """Nothing more."""
-        return self
 
 
 class RecordedBackend:
