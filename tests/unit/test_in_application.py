@@ -254,22 +254,24 @@ def test_only_what_slows_it_is_withdrawn() -> None:
     assert "of allreduce, bcast the application is faster: 1.1" in said
 
 
-def test_the_only_collective_is_not_run_twice() -> None:
-    found = checked("alltoall", time_s=_product(alltoall=1.2))
-    assert found.withdrawn.keys() == {"alltoall"}
-    assert len(found.rounds) == 1
-
-
-def test_what_is_slow_together_and_not_alone_goes_altogether() -> None:
-    found = checked("alltoall", "bcast", time_s=lambda side: 1.3 if len(side) == 2 else 1.0)
-    assert found.withdrawn.keys() == {"alltoall", "bcast"}
-
-
-def test_what_is_left_goes_too_where_it_is_slow_together() -> None:
-    def time_s(side: Side) -> float:
-        return 1.5 if "bcast" in side else 1.2 if len(side) > 1 else 1.0
-
-    assert checked("alltoall", "bcast", "reduce", time_s=time_s).withdrawn.keys() == {"alltoall", "bcast", "reduce"}
+@pytest.mark.parametrize(
+    ("names", "time_s", "runs", "withdrawn", "rounds"),
+    [
+        ("alltoall", _product(alltoall=1.2), _RUNS, "alltoall", 1),  # the only collective is not run twice
+        ("alltoall bcast", lambda side: 1.3 if len(side) == 2 else 1.0, _RUNS, "alltoall bcast", 3),
+        ("alltoall bcast reduce", lambda side: 1.5 if "bcast" in side else 1.2 if len(side) > 1 else 1.0, _RUNS,
+         "alltoall bcast reduce", 5),
+        ("alltoall", _product(alltoall=1.1), 3, "alltoall", 1),  # few runs that look slower are enough
+        ("alltoall", _product(alltoall=1.5), 3, "alltoall", 1),
+        ("alltoall", _product(alltoall=1.01), _RUNS, "", 1),  # a difference that nobody feels
+    ],
+)  # fmt: skip
+def test_what_slows_it_alone_or_together_is_withdrawn(
+    names: str, time_s: Callable[[Side], float], runs: int, withdrawn: str, rounds: int
+) -> None:
+    found = checked(*names.split(), time_s=time_s, runs=runs)
+    assert found.withdrawn.keys() == {*withdrawn.split()}
+    assert len(found.rounds) == rounds
 
 
 def test_a_failure_under_the_rules_withdraws_them() -> None:
@@ -294,12 +296,3 @@ def test_a_failure_without_rules_says_nothing_of_them() -> None:
 
     with pytest.raises(LaunchError):
         checked("alltoall", time_s=time_s)
-
-
-@pytest.mark.parametrize("slowdown", [1.1, 1.5])
-def test_few_runs_that_look_slower_are_enough(slowdown: float) -> None:
-    assert checked("alltoall", time_s=_product(alltoall=slowdown), runs=3).withdrawn
-
-
-def test_a_difference_that_nobody_feels_is_none() -> None:
-    assert not checked("alltoall", time_s=_product(alltoall=1.01)).withdrawn

@@ -168,75 +168,52 @@ def test_what_is_no_selection_file_is_said_to_be_none(data: bytes, expected: str
     assert check.severity is Severity.ERROR
 
 
-def test_the_line_of_a_truncated_file_is_its_last() -> None:
-    data = file_with("bcast", BINOMIAL)
-    cut = data[: len(data) // 2]
+def nested(levels: int) -> Tree:
+    return {"comm_size=any": nested(levels - 1)} if levels else BINOMIAL
+
+
+WHOLE = complete_trees(load("mpich", "5.0.2")).general
+WITHOUT = {key: tree for key, tree in WHOLE.items() if key not in ("collective=exscan", "collective=iscan")}
+ALLGATHER = {**WHOLE, "collective=allgather": {"comm_type=intra": DOUBLING, "comm_type=inter": {}}}
+ALPHA, GAMMA = ({f"composition=MPIDI_Bcast_intra_composition_{name}": {}} for name in ("alpha", "gamma"))
+RELEASE = leaf("MPIDI_POSIX_mpi_bcast_release_gather")
+OF_BCAST = file_with("bcast", BINOMIAL)
+# Of whole files: the first thing that is found, or nothing.
+FILES: list[tuple[Tree | bytes, str, Severity]] = [
+    (WITHOUT, "exscan, iscan", Severity.ERROR),
+    # The files of the device may leave collectives out.
+    ({"collective=bcast": {"comm_type=intra": {"comm_hierarchy=parent": ALPHA}}}, "", Severity.ERROR),
+    ({"collective=bcast": {"comm_type=intra": ALPHA}}, "one rank per node", Severity.ERROR),
+    ({"collective=bcast": {"comm_type=intra": {"comm_size<=4": GAMMA}}}, "no rule follows", Severity.ERROR),
+    ({"collective=bcast": {"is_multi_threaded=no": RELEASE}}, "", Severity.WARNING),
+    ({"collective=bcast": RELEASE}, "release", Severity.WARNING),
+    # Operators above all collectives are followed.
+    ({"comm_size<=4": WHOLE, "comm_size=any": WHOLE}, "", Severity.ERROR),
+    ({"comm_size=pow2": ALLGATHER, "comm_size=any": WHOLE}, "the rule is empty", Severity.ERROR),
+    ({"avg_msg_size<=4": WHOLE, "comm_size=any": WHOLE}, "stands above every collective", Severity.ERROR),
+    ({**WHOLE, "comm_size=any": WHOLE}, "stands beside collectives", Severity.ERROR),
+    (file_with("bcast", nested(20)), "", Severity.WARNING),
+    (file_with("bcast", nested(27)), "MPI_Init takes about", Severity.WARNING),
+    (OF_BCAST + b" " * (-len(OF_BCAST) % 4096), "multiple of 4096", Severity.WARNING),
+    (file_with("bcast", {" comm_size <= 8": BINOMIAL, "comm_size = any": BINOMIAL}), "", Severity.ERROR),
+]
+
+
+@pytest.mark.parametrize(("given", "says", "severity"), FILES)
+def test_a_whole_file_is_clean_or_has_one_fault(given: Tree | bytes, says: str, severity: Severity) -> None:
+    found = lint(given if isinstance(given, bytes) else format_tree(given))
+    assert says in (found[0].what if found else "")
+    assert bool(found) == bool(says)
+    assert not found or found[0].severity is severity
+    assert len(found) <= 1 or "above every collective" in says
+
+
+def test_a_key_that_occurs_twice_and_the_line_of_a_truncated_file_are_found() -> None:
+    twice = OF_BCAST.replace(b'"collective=barrier"', b'"collective=bcast"')
+    assert sum("twice" in check.what for check in lint(twice)) == 1
+    cut = OF_BCAST[: len(OF_BCAST) // 2]
     (check,) = lint(cut)
     assert check.line == cut.count(b"\n") + 1
-
-
-def test_a_collective_that_is_missing_is_named() -> None:
-    tree = dict(complete_trees(load("mpich", "5.0.2")).general)
-    del tree["collective=exscan"], tree["collective=iscan"]
-    (check,) = lint(format_tree(tree))
-    assert "exscan, iscan" in check.what
-
-
-def test_the_files_of_the_device_may_leave_collectives_out() -> None:
-    alpha = {"composition=MPIDI_Bcast_intra_composition_alpha": {}}
-    gamma = {"composition=MPIDI_Bcast_intra_composition_gamma": {}}
-    guarded = {"collective=bcast": {"comm_type=intra": {"comm_hierarchy=parent": alpha}}}
-    assert lint(format_tree(guarded)) == []
-    (check,) = lint(format_tree({"collective=bcast": {"comm_type=intra": alpha}}))
-    assert "one rank per node" in check.what
-    (check,) = lint(format_tree({"collective=bcast": {"comm_type=intra": {"comm_size<=4": gamma}}}))
-    assert "no rule follows" in check.what
-
-
-def test_release_gather_without_a_look_at_the_threads_is_a_warning() -> None:
-    release = leaf("MPIDI_POSIX_mpi_bcast_release_gather")
-    (check,) = lint(format_tree({"collective=bcast": release}))
-    assert check.severity is Severity.WARNING
-    assert lint(format_tree({"collective=bcast": {"is_multi_threaded=no": release}})) == []
-
-
-def test_operators_above_all_collectives_are_followed() -> None:
-    tree = complete_trees(load("mpich", "5.0.2")).general
-    assert lint(format_tree({"comm_size<=4": tree, "comm_size=any": tree})) == []
-    doubling = {**tree, "collective=allgather": {"comm_type=intra": DOUBLING, "comm_type=inter": {}}}
-    found = lint(format_tree({"comm_size=pow2": doubling, "comm_size=any": tree}))
-    assert [check.what for check in found] == ["the rule is empty"]
-    (check, *_) = lint(format_tree({"avg_msg_size<=4": tree, "comm_size=any": tree}))
-    assert "stands above every collective" in check.what
-    (check,) = lint(format_tree({**tree, "comm_size=any": tree}))
-    assert "stands beside collectives" in check.what
-
-
-def test_a_key_that_occurs_twice_is_found() -> None:
-    data = file_with("bcast", BINOMIAL).replace(b'"collective=barrier"', b'"collective=bcast"')
-    checks = [check for check in lint(data) if "twice" in check.what]
-    assert len(checks) == 1
-
-
-def test_deep_nesting_costs_time_in_init() -> None:
-    def nested(levels: int) -> Tree:
-        return {"comm_size=any": nested(levels - 1)} if levels else BINOMIAL
-
-    assert lint(file_with("bcast", nested(20))) == []
-    (check,) = lint(file_with("bcast", nested(27)))
-    assert check.severity is Severity.WARNING
-    assert "MPI_Init takes about" in check.what
-
-
-def test_whole_pages_are_a_warning() -> None:
-    data = file_with("bcast", BINOMIAL)
-    whole = data + b" " * (-len(data) % 4096)
-    (check,) = lint(whole)
-    assert "multiple of 4096" in check.what
-
-
-def test_a_hand_written_path_is_followed_with_spaces() -> None:
-    assert lint(file_with("bcast", {" comm_size <= 8": BINOMIAL, "comm_size = any": BINOMIAL})) == []
 
 
 PIECES = [

@@ -72,17 +72,6 @@ def test_a_warning_alone_ends_with_0(tmp_path: Path) -> None:
     assert "0 errors, 1 warning" in output
 
 
-def test_a_file_that_is_not_there_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="No such file"):
-        run(tmp_path / "a.json")
-
-
-def test_a_version_that_no_catalogue_has_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_bytes(b"{}")
-    result = CliRunner().invoke(app, ["lint", str(tmp_path / "a.json"), "--mpi-version", "3.2"])
-    assert isinstance(result.exception, InputError)
-
-
 def test_a_tuning_is_linted_for_its_own_mpi_where_that_is_not_here(tmp_path: Path) -> None:
     environment = Environment("openmpi", "4.1.4", "abc", "a machine", 1, 4, "single")
     rules = {"openmpi/rules.conf": b"1\n7\n1\n2\n1\n0 6 0 0\n"}

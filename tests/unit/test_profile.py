@@ -118,27 +118,21 @@ def test_calls_of_an_intercommunicator_are_those_of_its_groups(size: int, remote
     assert Calls(where, "bcast", "blocking", "", 7 * noted, 0, 1.0, 8, 8.0, 8).calls == 7
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"kind": "colltune-profile", "schema": 99}', "nonsense"])
-def test_what_is_no_profile_is_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "app.json").write_text(text)
-    with pytest.raises(InputError, match=r"app\.json"):
-        load_profile(tmp_path / "app.json")
-
-
-def test_calls_of_no_rank_are_refused(tmp_path: Path) -> None:
-    save_profile(tmp_path / "app.json", merged(tmp_path))
-    (tmp_path / "app.json").write_text((tmp_path / "app.json").read_text().replace('"size": 4', '"size": 0'))
-    with pytest.raises(InputError, match=r"app\.json.*communicator of 0 ranks"):
-        load_profile(tmp_path / "app.json")
-
-
-@pytest.mark.parametrize("cut", range(1, 8))
-def test_a_part_that_was_cut_short_is_refused(tmp_path: Path, cut: int) -> None:
-    merged(tmp_path)
-    path = tmp_path / "app.json.all"
-    path.write_text(path.read_text()[: -20 * cut])
-    with pytest.raises(InputError, match="cut short"):
-        load_profile(tmp_path / "app.json")
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"kind": "colltune-profile", "schema": 99}', "nonsense", None])
+def test_what_is_no_profile_is_refused(tmp_path: Path, text: str | None) -> None:
+    path = tmp_path / "app.json"
+    save_profile(path, merged(tmp_path))
+    of_no_rank = path.read_text().replace('"size": 4', '"size": 0')
+    path.write_text(of_no_rank if text is None else text)
+    with pytest.raises(InputError, match=r"app\.json" if text is not None else r"app\.json.*communicator of 0 ranks"):
+        load_profile(path)
+    path.unlink()
+    part = tmp_path / "app.json.all"
+    whole = part.read_text()
+    for cut in range(1, 8):
+        part.write_text(whole[: -20 * cut])
+        with pytest.raises(InputError, match="cut short"):
+            load_profile(path)
 
 
 def test_the_stake_is_the_share_of_the_time(tmp_path: Path) -> None:

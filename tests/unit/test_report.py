@@ -15,7 +15,6 @@ from colltune.core.interval import Interval
 from colltune.core.proven import Decision, StopReason, Summary, Verdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, SizeBasis, Status
-from colltune.core.units import format_count
 from colltune.report.charts import panel_charts
 from colltune.report.curves import curve_points, panels
 from colltune.report.ending import ending, facts, headline, next_steps
@@ -129,16 +128,6 @@ def test_drift_is_told_only_where_something_was_measured_again() -> None:
 
 def told(found: Findings) -> str:
     return " ".join(" ".join(ending(found)).split())
-
-
-def test_the_end_says_what_was_gained_on_the_whole_job_what_was_refused_and_what_it_cost() -> None:
-    text = told(findings(*SAMPLES))
-    assert "this job 2 nodes x 2 ranks per node: 1 collective faster" in text
-    assert "allreduce 4 KiB 4 KiB 2.00x 1.90x 4 KiB: 20 us -> 10 us, 2.00x" in text
-    assert "1 of 2 shapes and sizes changed" in text
-    assert "refused 1 shape and size: looked faster, and not proven to be" in text
-    assert "1 core-hours" in text
-    assert (format_count(1, "launch", "launches"), format_count(3, "launch", "launches")) == ("1 launch", "3 launches")
 
 
 def test_the_whole_job_comes_first_and_smaller_shapes_behind_it() -> None:
