@@ -29,72 +29,42 @@ def installed(launcher: Launcher, library: Library = Library.MPICH, program: str
     return Installation(library, "5.0.2", launcher, Path(program), Path("/opt/bin/mpicc"), Path("/opt/lib/x.so"), "0")
 
 
-def argv(
-    launcher: Launcher, job: Job, request: LaunchRequest, library: Library = Library.MPICH, program: str = "L"
-) -> str:
-    return " ".join(launch(installed(launcher, library, program), job, request).argv)
-
-
 AGENT = ("./agent", "--box", "1")
 
 
-def test_on_a_laptop_nothing_is_said_about_hosts() -> None:
-    request = LaunchRequest(AGENT, 1, 2)
-    assert argv(Launcher.HYDRA, LAPTOP, request) == "L -n 2 ./agent --box 1"
-    assert argv(Launcher.GENERIC, LAPTOP, request) == "L -n 2 ./agent --box 1"
-    assert argv(Launcher.PRRTE, LAPTOP, request, Library.OPENMPI) == "L -n 2 ./agent --box 1"
+MPICH, OPENMPI = Library.MPICH, Library.OPENMPI
+OF_OPENMPI = "L -n 24 --host n1:8,n2:8,n3:8 --map-by ppr:8:node --oversubscribe -x OMPI_MCA_a=1,2 P"
+SRUN = "L --mpi={} --nodes={} --ntasks={} --ntasks-per-node=8 --distribution=block --input=0 --kill-on-bad-exit=1 "
+# The command line of so many nodes and ranks per node with variables; L is the launcher and P the program.
+LINES = [
+    *((launcher, LAPTOP, library, (1, 2), {}, "L -n 2 P")
+      for launcher, library in ((Launcher.HYDRA, MPICH), (Launcher.GENERIC, MPICH), (Launcher.PRRTE, OPENMPI))),
+    (Launcher.PRRTE, LAPTOP, OPENMPI, (1, 4), {}, "L -n 4 --oversubscribe P"),  # more ranks than cores
+    (Launcher.HYDRA, SLURM, MPICH, (2, 8), {"MPIR_CVAR_X": "a b"},
+     "L -n 16 -ppn 8 -hosts n1:8,n2:8 -genv MPIR_CVAR_X a b P"),
+    (Launcher.PRRTE, SLURM, OPENMPI, (3, 8), {"OMPI_MCA_a": "1,2"}, OF_OPENMPI),
+    (Launcher.ORTE, SLURM, OPENMPI, (3, 8), {"OMPI_MCA_a": "1,2"}, OF_OPENMPI),
+    (Launcher.SRUN, SLURM, MPICH, (2, 8), {"A": "1,2"}, SRUN.format("pmi2", 2, 16) + "--nodelist=n[1-2] P"),
+    (Launcher.SRUN, SLURM, OPENMPI, (3, 8), {}, SRUN.format("pmix", 3, 24) + "--nodelist=n[1-3] --overcommit P"),
+    (Launcher.FLUX, SLURM, MPICH, (3, 4), {"A": "b"},
+     "L run --nodes=3 --tasks-per-node=4 --exclusive --input=0 --unbuffered --env=A=b P"),
+    (Launcher.FLUX, SLURM, MPICH, (2, 4), {},
+     "L run --nodes=2 --tasks-per-node=4 --exclusive --input=0 --unbuffered --requires=hosts:n[1-2] P"),
+    (Launcher.JSRUN, SLURM, MPICH, (2, 4), {"A": "b"},
+     "L --nrs 2 --rs_per_host 1 --tasks_per_rs 4 --cpu_per_rs 4 --launch_distribution packed --env A=b P"),
+]  # fmt: skip
 
 
-def test_open_mpi_is_told_when_ranks_outnumber_cores() -> None:
-    assert argv(Launcher.PRRTE, LAPTOP, LaunchRequest(AGENT, 1, 4)) == "L -n 4 --oversubscribe ./agent --box 1"
-
-
-def test_hydra() -> None:
-    request = LaunchRequest(AGENT, 2, 8, {"MPIR_CVAR_X": "a b"})
-    command = launch(installed(Launcher.HYDRA), SLURM, request)
-    assert command.argv == (
-        *("/opt/bin/mpiexec", "-n", "16", "-ppn", "8", "-hosts", "n1:8,n2:8"),
-        *("-genv", "MPIR_CVAR_X", "a b", *AGENT),
-    )
-    assert command.environment == {"MPIR_CVAR_X": "a b"}
+@pytest.mark.parametrize(("launcher", "job", "library", "shape", "variables", "line"), LINES)
+def test_the_command_line_of_each_launcher(
+    launcher: Launcher, job: Job, library: Library, shape: tuple[int, int], variables: dict[str, str], line: str
+) -> None:
+    command = launch(installed(launcher, library, "L"), job, LaunchRequest(("P",), *shape, variables))
+    assert " ".join(command.argv) == line
     assert command.host_file is None
-
-
-def test_open_mpi() -> None:
-    for launcher in (Launcher.PRRTE, Launcher.ORTE):
-        command = launch(installed(launcher, Library.OPENMPI), SLURM, LaunchRequest(AGENT, 3, 8, {"OMPI_MCA_a": "1,2"}))
-        assert command.argv == (
-            *("/opt/bin/mpiexec", "-n", "24", "--host", "n1:8,n2:8,n3:8", "--map-by", "ppr:8:node"),
-            *("--oversubscribe", "-x", "OMPI_MCA_a=1,2", *AGENT),
-        )
-        assert command.environment["OMPI_ALLOW_RUN_AS_ROOT"] == "1"
-        assert command.environment["OMPI_MCA_a"] == "1,2"
-
-
-def test_srun() -> None:
-    command = launch(installed(Launcher.SRUN, program="srun"), SLURM, LaunchRequest(AGENT, 2, 8, {"A": "1,2"}))
-    assert " ".join(command.argv) == (
-        "srun --mpi=pmi2 --nodes=2 --ntasks=16 --ntasks-per-node=8 --distribution=block --input=0 "
-        "--kill-on-bad-exit=1 --nodelist=n[1-2] ./agent --box 1"
-    )
-    assert command.environment == {"A": "1,2"}
-    line = argv(Launcher.SRUN, SLURM, LaunchRequest(AGENT, 3, 8), Library.OPENMPI)
-    assert "--mpi=pmix" in line
-    assert "--overcommit" in line
-
-
-def test_flux() -> None:
-    assert argv(Launcher.FLUX, SLURM, LaunchRequest(AGENT, 3, 4, {"A": "b"}), program="flux") == (
-        "flux run --nodes=3 --tasks-per-node=4 --exclusive --input=0 --unbuffered --env=A=b ./agent --box 1"
-    )
-    assert "--requires=hosts:n[1-2]" in argv(Launcher.FLUX, SLURM, LaunchRequest(AGENT, 2, 4))
-
-
-def test_jsrun() -> None:
-    assert argv(Launcher.JSRUN, SLURM, LaunchRequest(AGENT, 2, 4, {"A": "b"}), program="jsrun") == (
-        "jsrun --nrs 2 --rs_per_host 1 --tasks_per_rs 4 --cpu_per_rs 4 --launch_distribution packed "
-        "--env A=b ./agent --box 1"
-    )
+    root = {name for name in command.environment if name.endswith(("ALLOW_RUN_AS_ROOT", "ALLOW_RUN_AS_ROOT_CONFIRM"))}
+    assert {name: value for name, value in command.environment.items() if name not in root} == variables
+    assert ("OMPI_ALLOW_RUN_AS_ROOT" in root) == (launcher in (Launcher.PRRTE, Launcher.ORTE))
 
 
 @pytest.mark.parametrize(
@@ -130,23 +100,19 @@ def test_what_the_job_cannot_hold_is_refused(request_: LaunchRequest) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["mpiexec", "mpirun", "prterun", "orterun", "/opt/x/bin/mpiexec.hydra", "mpirun.openmpi", "mpiexec-mpich"]
+    ("names", "of_mpi", "of_scheduler"),
+    [
+        ("mpiexec mpirun prterun orterun /opt/x/bin/mpiexec.hydra mpirun.openmpi mpiexec-mpich", True, False),
+        ("srun /usr/bin/flux jsrun aprun", False, True),
+        ("mpiexecutor mpicc app xmpirun sruns", False, False),
+    ],
 )
-def test_launchers_of_an_mpi_are_known_by_name_in_any_directory(name: str) -> None:
-    assert is_launcher(name)
-    assert scheduler_launcher(Path(name)) is None
-
-
-@pytest.mark.parametrize("name", ["srun", "/usr/bin/flux", "jsrun", "aprun"])
-def test_launchers_of_a_scheduler_are_of_no_mpi(name: str) -> None:
-    assert not is_launcher(name)
-    launcher = scheduler_launcher(Path(name))
-    assert launcher is not None
-    assert not is_of_mpi(launcher)
-
-
-def test_a_launcher_that_only_starts_ranks_does_not_say_its_mpi() -> None:
-    assert not is_of_mpi(Launcher.GENERIC)
+def test_launchers_are_known_by_name_in_any_directory(names: str, of_mpi: bool, of_scheduler: bool) -> None:
+    for name in names.split():
+        launcher = scheduler_launcher(Path(name))
+        assert (is_launcher(name), launcher is not None) == (of_mpi, of_scheduler), name
+        assert launcher is None or not is_of_mpi(launcher)
+    assert not is_of_mpi(Launcher.GENERIC)  # which only starts ranks
     assert all(is_of_mpi(one) for one in (Launcher.HYDRA, Launcher.PRRTE, Launcher.ORTE))
 
 
@@ -211,12 +177,6 @@ def test_a_line_that_binds_otherwise_is_told_and_nothing_else() -> None:
     around = "--cpu-bind=cores nice around the program"
     assert found == f"tuned with {around}, and this line has --cpu-bind=threads nice: times may differ"
     assert "this line has nothing" in other_binding(tuned, ["mpiexec", "-n", "4"], IN_SLURM)
-
-
-@pytest.mark.parametrize("name", ["mpiexecutor", "mpicc", "app", "xmpirun", "sruns"])
-def test_other_programs_are_no_launchers(name: str) -> None:
-    assert not is_launcher(name)
-    assert scheduler_launcher(Path(name)) is None
 
 
 @pytest.mark.parametrize(
