@@ -2,6 +2,7 @@
 
 import gzip
 import os
+from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
 
@@ -128,10 +129,9 @@ def test_what_is_no_list_of_hosts_is_named_with_what_is_read(tmp_path: Path, tex
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "a:b\n", "a b c\n", "a:0\n", "a slots=\n", ":3\n", "n[1-\n"])
 def test_a_bad_host_file_names_its_place(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "hosts"
-    path.write_text(text)
+    (tmp_path / "hosts").write_text(text)
     with pytest.raises(InputError, match="hosts"):
-        find_job({}, host_file=path)
+        find_job({}, host_file=tmp_path / "hosts")
 
 
 @pytest.mark.parametrize(
@@ -171,18 +171,20 @@ def test_expand(text: str, hosts: list[str]) -> None:
     assert expand_hostlist(text) == hosts
 
 
-@pytest.mark.parametrize(
-    "text", ["", ",", "n[", "n]", "n[]", "n[1-]", "n[3-1]", "n[a-b]", "n[1-2", "n[[1]]", "a,,b", "n[1,]", "a b"]
-)
-def test_what_is_no_host_list(text: str) -> None:
-    with pytest.raises(InputError):
-        expand_hostlist(text)
+NO_LIST = ["", ",", "n[", "n]", "n[]", "n[1-]", "n[3-1]", "n[a-b]", "n[1-2", "n[[1]]", "a,,b", "n[1,]", "a b"]
+# These would fill the memory.
+NO_LIST += ["n[0-999999999999]", "a[1-99999]b[1-99999]c[1-99999]", "n[" + "1" * 5000 + "-2]"]
+NO_COUNTS = ["", "x", "2(x)", "2x3", "-1", "1(x9999999),1(x9999999)"]
 
 
-@pytest.mark.parametrize("text", ["n[0-999999999999]", "a[1-99999]b[1-99999]c[1-99999]", "n[" + "1" * 5000 + "-2]"])
-def test_a_list_that_would_fill_the_memory_is_refused(text: str) -> None:
+@pytest.mark.parametrize(("parse", "texts"), [(expand_hostlist, NO_LIST), (parse_counts, NO_COUNTS)])
+def test_what_is_no_list_of_hosts_or_counts_is_refused(parse: Callable[[str], object], texts: list[str]) -> None:
+    for text in texts:
+        with pytest.raises(InputError):
+            parse(text)
     with pytest.raises(InputError):
-        expand_hostlist(text)
+        compress_hostlist(["n1", "a,b"])
+    assert [parse_counts(one) for one in ("4", "2(x3),1", "16(x2), 8")] == [[4], [2, 2, 2, 1], [16, 16, 8]]
 
 
 def test_compression_is_short() -> None:
@@ -206,19 +208,3 @@ runs = st.builds(
 @given(st.lists(names.map(lambda name: [name]) | runs, min_size=1, max_size=5).map(lambda lists: list(chain(*lists))))
 def test_expanding_what_was_compressed_gives_the_same_hosts(hosts: list[str]) -> None:
     assert expand_hostlist(compress_hostlist(hosts)) == hosts
-
-
-def test_a_host_that_is_none_is_refused() -> None:
-    with pytest.raises(InputError):
-        compress_hostlist(["n1", "a,b"])
-
-
-@pytest.mark.parametrize(("text", "counts"), [("4", [4]), ("2(x3),1", [2, 2, 2, 1]), ("16(x2), 8", [16, 16, 8])])
-def test_counts(text: str, counts: list[int]) -> None:
-    assert parse_counts(text) == counts
-
-
-@pytest.mark.parametrize("text", ["", "x", "2(x)", "2x3", "-1", "1(x9999999),1(x9999999)"])
-def test_what_is_no_count(text: str) -> None:
-    with pytest.raises(InputError):
-        parse_counts(text)
