@@ -226,9 +226,6 @@ def tree(fate: str) -> list[str]:
 def test_a_program_is_answered_as_subprocess_does() -> None:
     done = run_launch(["sh", "-c", "cat; echo two >&2; exit 3"], os.environ, 60.0, "one\n")
     assert (done.stdout, done.stderr, done.returncode) == ("one\n", "two\n", 3)
-
-
-def test_without_text_the_standard_input_is_empty() -> None:
     assert run_launch(["cat"], os.environ, 60.0).stdout == ""
 
 
@@ -279,46 +276,27 @@ def _started() -> AgentProcess:
     return AgentProcess(["sh", "-c", "echo ready ranks=1; cat"], dict(os.environ), start_timeout_s=30.0)
 
 
-def test_what_was_killed_can_still_be_closed() -> None:
-    process = _started()
-    process.kill()
-    assert not process.send("measure 1")
-    assert process.close() != 0
-
-
-def test_it_is_written_to_until_it_is_closed() -> None:
-    process = _started()
+def test_an_agent_is_written_to_until_it_is_closed_or_killed() -> None:
+    process, killed = _started(), _started()
     assert process.send("measure 1")
     assert process.read(30.0) == "measure 1"
     assert process.close() == 0
     assert not process.send("measure 2")
+    killed.kill()
+    assert not killed.send("measure 1")
+    assert killed.close() != 0
 
 
-def test_a_request_cuts_off_what_may_be_cut_off() -> None:
-    stop = StopRequest()
-    with pytest.raises(StopRequestedError), stop.cuts():
-        stop.make()
-    assert stop.made
-
-
-def test_a_request_between_two_stages_waits_for_the_next() -> None:
-    stop = StopRequest()
-    with stop.cuts():
-        pass
-    stop.make()
-    with pytest.raises(StopRequestedError), stop.cuts():
-        pytest.fail("begun in spite of the request")
-
-
-def test_control_c_is_a_request_too() -> None:
-    stop = StopRequest()
-    with pytest.raises(KeyboardInterrupt), stop.cuts():
-        raise KeyboardInterrupt
-    assert stop.made
-
-
-def test_nobody_asked() -> None:
-    stop = StopRequest()
+def test_a_request_cuts_off_what_may_be_cut_off_now_or_at_the_next_stage() -> None:
+    stop, control_c = StopRequest(), StopRequest()
     with stop.cuts():
         pass
     assert not stop.made
+    with pytest.raises(StopRequestedError), stop.cuts():
+        stop.make()
+    assert stop.made
+    with pytest.raises(StopRequestedError), stop.cuts():
+        pytest.fail("begun in spite of the request")
+    with pytest.raises(KeyboardInterrupt), control_c.cuts():
+        raise KeyboardInterrupt
+    assert control_c.made
