@@ -78,8 +78,6 @@ def talk(mpi: Installation) -> Talk:
             tempfile.TemporaryFile("w+") as errors,
             subprocess.Popen(command, stdin=-1, stdout=-1, stderr=errors, env=environment) as process,
         ):
-            assert process.stdin is not None
-            assert process.stdout is not None
             watchdog = threading.Timer(800.0, process.terminate)
             watchdog.start()
             answers = []

@@ -27,7 +27,6 @@ def readme_script() -> str:
     """The Slurm script that the README shows."""
     text = (ROOT / "README.md").read_text()
     block = re.search(r"Slurm:\n\n```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    assert block is not None
     return block.group(1)
 
 

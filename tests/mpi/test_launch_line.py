@@ -73,7 +73,6 @@ def test_the_agent_takes_the_place_of_the_program(
     bench = open_workbench(MachineOptions(launch_line=shlex.join([*words, str(app), "its", "arguments"])), environ)
     assert (bench.nodes, bench.ppn, bench.environment.mpi) == (1, 2, "mpich")
     assert bench.environment.launch_line == shlex.join(words)
-    assert bench.line is not None
     assert bench.line.binding == (*LINES[request.node.callspec.params["line"]][2], str(wrapper))
     bench.said_under({"MPIR_CVAR_BCAST_INTRA_ALGORITHM": "binomial"})
     agent = f"{bench.agent} --thread-level single"

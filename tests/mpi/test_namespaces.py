@@ -35,7 +35,6 @@ def test_the_links_have_the_rate_that_was_asked_for(four_nodes: NamespaceCluster
     times_s = []
     for _ in range(20):
         with subprocess.Popen(four_nodes.inside(sys.executable, "-c", sink, node="node1"), stdout=-1) as other:
-            assert other.stdout is not None
             other.stdout.readline()
             done = four_nodes.run(sys.executable, "-c", script)
         assert done.returncode == 0, done.stderr

@@ -163,7 +163,6 @@ def test_a_prediction_is_installed_beside_the_mpi_used_by_a_job_and_removed(mpi:
         assert "All of it is predicted" in said.stdout
         tuning = load_tuning(beside)
         assert (tuning.environment.nodes, tuning.environment.ppn) == (32, 16)
-        assert tuning.summary.prediction is not None
         assert tuning.summary.prediction.guesses
         job = [str(mpi.mpiexec), "-n", "2", program(mpi.mpicc, "one_sum.c")]
         run = run_to_end([*colltune, "run", str(beside), "--", *job])

@@ -38,7 +38,6 @@ def test_jobs_get_the_active_release_and_leave_it_as_it_is(
     def released(number: int) -> str:
         """A release whose rules leave small calls, of ``number`` bytes at most, to the default."""
         tuning = load_tuning(tuned)
-        assert tuning.live is not None
         whole = tuning.live["bcast"]
         rules = replace(whole, rules=(Rule(None, None, number, DEFAULT), *whole.rules))
         kept = Decision(Scenario("bcast", nodes, ppn, 64), whole.rules[-1].choice, Verdict.KEPT, (2.0,) * 9, "faster")

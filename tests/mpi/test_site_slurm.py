@@ -319,7 +319,6 @@ def _check_rollback(
         stderr=subprocess.DEVNULL,
         text=True,
     )
-    assert job.stdout is not None
     begins_with = job.stdout.readline().strip()
     second = publish_here(store, _numbers(users)).name
     activate(store, second)

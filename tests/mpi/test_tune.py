@@ -343,7 +343,6 @@ def test_the_job_is_that_of_the_profile(kit: tuple[Installation, Path], tmp_path
     assert (bench.nodes, bench.ppn, bench.thread_level) == (1, 4, "multiple")
     options = for_application(TuneOptions([]), profile, 1e7, bench.catalogue, (bench.nodes, bench.ppn))
     assert options.collectives == ["bcast"]
-    assert options.stakes is not None
     assert {(one.nodes, one.ppn, one.size_bytes) for one in options.stakes.share} == {(1, 4, 2048)}
     for more, told in (
         (("--thread-level", "single"), "MPI_THREAD_MULTIPLE, and --thread-level is single"),

@@ -35,7 +35,6 @@ def test_a_tuned_simulated_cluster_beats_its_default(tuned: Path) -> None:
     tuning = load_tuning(tuned)
     assert tuning.environment.machine == "dragonfly:4x2"
     summary = tuning.summary
-    assert summary.speedup is not None
     assert summary.speedup.estimate > 1.03
     assert 0.0 < summary.share.inside_collectives_s < summary.total_s
     rules = tuning.rule_sets["bcast"]

@@ -141,7 +141,6 @@ def mpi_description(data: bytes) -> None:
         texts("MADEUP_BCAST=flat=0..64/2..2,flat=99..2147483647/3..3\nMADEUP_TAKES_VARIABLES=yes\n"))  # fmt: skip
 def described_variables(data: bytes) -> None:
     description, _ = parse_description(_descriptions()[0])
-    assert description is not None
     DescribedEmitter(description).parse({VARIABLES_FILE: data}, "bcast")
     description.refusal(parse_variables(data))
 

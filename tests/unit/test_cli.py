@@ -70,7 +70,6 @@ def test_words_behind_two_dashes_are_the_launch_line_and_go_on_with_the_campaign
     with pytest.raises(SystemExit):
         main()
     [(options, go_on)] = tuned
-    assert options.machine is not None
     assert (options.machine.launch_line, options.collectives) == (line, ["bcast"])
     assert go_on.endswith(f" tune bcast --budget 9s --resume -- {line}")
 

@@ -156,7 +156,6 @@ def test_points_that_disturb_one_another_are_told_with_the_number_and_measured_i
     notes: list[str] = []
     shared = Machine(lambda others: 1.0 + 0.2 * others)
     found = disturbance(shared, groups(2), "bcast", 1)
-    assert found is not None
     assert found.places == 2
     assert found.ratio == pytest.approx(1.2)
     assert lanes_of(Job(), shared, groups(2), "bcast", notes.append) is None

@@ -195,7 +195,6 @@ def shares(driver: Path, machine: Machine, after: Mapping[str, float], ranks: in
         stdout=subprocess.PIPE,
         text=True,
     ) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == "begun\n"
         machine.write(after)
         told, _ = process.communicate("\n", timeout=60)

@@ -108,7 +108,6 @@ def test_what_the_replay_says_is_what_can_be_worked_out(tmp_path: Path) -> None:
     assert first.metrics.worst == pytest.approx(2.0)
     assert run.steps[-1].metrics.slowdown == 1.0
     assert run.steps[-1].metrics.r2 == pytest.approx(1.0, abs=0.01)  # repetitions scatter
-    assert run.stop is not None
     assert run.stop.share == pytest.approx(0.5)
     model = sum(MeasuringCost().of(grid.time(s, c)) for s in grid.scenarios for c in (A, B))
     assert run.total_s == pytest.approx(model)
@@ -152,7 +151,6 @@ def test_means_are_over_tables_first_and_over_complete_seeds_only() -> None:
     runs.append(run_of("g", "s", 3, 99.0))
     assert complete_seeds(runs) == [0, 1, 2]
     found = mean_over_tables(runs, "s", at_place(Axis.TIME, 1.0, "slowdown"))
-    assert found is not None
     assert (found.median, found.low, found.high, found.seeds) == (3.0, 2.0, 4.0, 3)
     assert mean_over_tables(runs, "s", at_place(Axis.TIME, 0.1, "slowdown")) is None
     assert mean_over_tables(runs, "nobody", at_stop("cost")) is None
@@ -221,7 +219,6 @@ def test_clusters_and_files_of_one_name_are_kept_apart(tmp_path: Path) -> None:
 def test_strategies_are_found_by_name_once_each_and_with_the_scaling_asked_for() -> None:
     found = contestants(["fact", "ours", "fact"], Scaling.NORMALISED)
     assert [contestant.name for contestant in found] == ["fact", "ours"]
-    assert found[0].settings is not None
     assert found[0].settings.scaling is Scaling.NORMALISED
     assert found[1].settings is None
     for name, words in (

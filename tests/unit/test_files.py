@@ -64,7 +64,6 @@ def holder(directory: Path) -> subprocess.Popen[str]:
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
-    assert process.stdout is not None
     assert process.stdout.readline() == "held\n"
     return process
 
@@ -246,7 +245,6 @@ def test_a_program_that_takes_too_long_is_asked_to_end_first() -> None:
 
 def test_what_a_program_that_failed_left_in_other_sessions_is_ended() -> None:
     launch = RunningProgram(tree("fail"), os.environ)
-    assert launch.process.stdout is not None
     numbers = [int(word) for word in launch.process.stdout.readline().split()]
     with launch.process:
         assert launch.wait(60.0) == 3
@@ -255,7 +253,6 @@ def test_what_a_program_that_failed_left_in_other_sessions_is_ended() -> None:
 
 def test_what_does_not_heed_the_request_to_end_is_made_to() -> None:
     launch = RunningProgram(["sh", "-c", "trap '' TERM; echo on; while :; do sleep 1; done"], os.environ)
-    assert launch.process.stdout is not None
     assert launch.process.stdout.readline() == "on\n"
     assert launch.wait(0.0) is None
     with launch.process:

@@ -84,7 +84,6 @@ def test_the_latest_campaign_speaks_for_a_scenario(tmp_path: Path) -> None:
         campaign(tmp_path, samples, when_s=when_s)
         archive(tmp_path)
     earlier, remarks = read_history(tmp_path, ENVIRONMENT)
-    assert earlier is not None
     assert not remarks
     assert earlier.date == "2001-09-09T04-16-40Z"
     assert set(earlier.samples) == {*new, *measured("reduce")}

@@ -81,7 +81,6 @@ def test_calls_that_the_job_cannot_form_are_told() -> None:
     assert sorted(options.collectives) == ["allreduce", "bcast"]
     assert not said
     options = for_application(TuneOptions([], budget_s=60.0), app, 7200.0, catalogue, (1, 2), said.append)
-    assert options.stakes is not None
     assert set(options.stakes.share) == {Scenario("bcast", 1, 2, 1024)}
     (text,) = said
     assert "1 x 2 ranks cannot form" in text
@@ -110,7 +109,6 @@ def test_a_budget_that_the_run_time_limits_says_so_and_how_to_change_it() -> Non
     assert "in 1 min 40 s of this application" in text
     assert "--runtime" in text
     plan = TimePlan(options.budget_s, 0.0, 2.0, 3.0, 5.0, runtime_s=options.runtime_s)
-    assert plan.extension is not None
     assert plan.extension.endswith("the 15 s that tuning is expected to save are extended to that")
     undecided = Decision(Scenario("bcast", 1, 4, 1024), Choice("binomial"), Verdict.NOT_TRIED, (), "")
     # What is enough takes a longer run time, and a larger budget where this is beyond what was allowed.

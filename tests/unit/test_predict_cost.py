@@ -77,7 +77,6 @@ def test_an_algorithm_that_no_source_measured_is_known_by_what_it_sends() -> Non
         for one in ((2e-6, 1e-10), (4e-6, 2e-10))
     ]
     prior = learn_times(dict(zip("ab", sources, strict=True)))
-    assert prior is not None
     assert not prior.knows((SCENARIOS[0], Choice("ring")))
     small, large = (Scenario("allreduce", 16, 8, size) for size in (64, 1 << 22))
     said = {s: prior.predict([(s, choice) for choice in CHOICES]).log_time for s in (small, large)}
@@ -182,7 +181,6 @@ SOURCES = {"a": table(2e-6, 1e-10, 1), "b": table(1e-6, 4e-10, 2)}
 
 def test_choices_are_ordered_as_other_machines_have_them() -> None:
     learned, here = learn_times(SOURCES), table(1.5e-6, 2e-10, 3)
-    assert learned is not None
     said = learned.predict(SUM_PAIRS).log_time.reshape(len(SUMMED), -1)
     times = np.array(list(here.values())).reshape(said.shape)
     slow = times[np.arange(len(times)), said.argmin(axis=1)] / times.min(axis=1)
@@ -192,8 +190,6 @@ def test_choices_are_ordered_as_other_machines_have_them() -> None:
 def test_how_fast_the_others_are_does_not_matter() -> None:
     slow = {name: {pair: 1000.0 * time_s for pair, time_s in times.items()} for name, times in SOURCES.items()}
     (one, other) = (learn_times(some) for some in (SOURCES, slow))
-    assert one is not None
-    assert other is not None
     np.testing.assert_allclose(one.predict(SUM_PAIRS).log_time, other.predict(SUM_PAIRS).log_time, atol=0.1)
 
 
@@ -201,7 +197,6 @@ def test_an_algorithm_is_known_by_what_it_sends_once_two_clusters_measured_that(
     assert kind_of("allreduce", Choice("ring_ompi")) == kind_of("allreduce", Choice("ring"))
     assert kind_of("allreduce", Choice("ring")) != kind_of("allreduce", Choice("rabenseifner"))
     learned = learn_times({"a": SOURCES["a"], "b": table(1e-6, 4e-10, 2, SUMS[2:])})
-    assert learned is not None
     scenario = SUMMED[3]
     known = {name: learned.knows((scenario, Choice(name))) for name in ("rabenseifner_ompi", "ring", "of_tomorrow")}
     assert known == {"rabenseifner_ompi": True, "ring": False, "of_tomorrow": False}
@@ -221,7 +216,6 @@ def test_each_cluster_may_have_constants_of_its_own() -> None:
     for factor in (1.0, 100.0):
         scale = np.where([term == "node_bytes" for term in TERMS], factor, 1.0)
         learned = learn_times(SOURCES, scaled=lambda name, own, s=scale: own[name] if name else s * own["a"])  # type: ignore[misc]
-        assert learned is not None
         said[factor] = learned.constants[TERMS.index("node_bytes")]
     assert said[100.0] == pytest.approx(100.0 * said[1.0])
 

@@ -49,7 +49,6 @@ def test_the_file_holds_what_was_trained(model: TimesModel, tmp_path: Path) -> N
     assert again.of("allreduce").clusters == ("a", "b")
     assert again.of("allreduce").trained == Range.of([scenario for scenario, _ in PAIRS])
     learned = learn_times(TABLES["allreduce"])
-    assert learned is not None
     groups = [(scenario, CHOICES[0], CHOICES[1:]) for scenario in dict.fromkeys(scenario for scenario, _ in PAIRS)]
     for one in (model, again):
         assert one.of("allreduce").predict(PAIRS).log_time == pytest.approx(learned.predict(PAIRS).log_time, abs=1e-5)

@@ -140,7 +140,6 @@ def test_what_was_not_compared_has_no_evidence() -> None:
 
 def test_a_scenario_that_was_not_compared_counts_with_its_region() -> None:
     gain = mean_of_kept([decision(64), decision(128, TREE, 1.9)])
-    assert gain is not None
     assert (gain.estimate, gain.low) == pytest.approx((1.5, 1.3))
 
 

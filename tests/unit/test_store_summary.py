@@ -104,7 +104,6 @@ def test_a_tuning_of_before_is_written_again_as_it_was(name: str, tmp_path: Path
 
 def test_the_figures_of_a_tuning_of_before_are_there() -> None:
     measured = load_tuning(RECORDED / "measured").summary
-    assert measured.speedup is not None
     assert (measured.speedup.estimate, measured.speedup.low) == pytest.approx((1.1632, 1.1513))
     assert [len(measured.having(verdict)) for verdict in Verdict] == [1, 0, 3, 0, 16]
     assert (measured.reproducible, measured.job, measured.added_to) == (("reduce",), (1, 2), True)
@@ -114,7 +113,6 @@ def test_the_figures_of_a_tuning_of_before_are_there() -> None:
     assert [runs.rules for runs in ended.summary.application] == [("bcast", "reduce"), ("bcast",)]
     assert ended.summary.application[1].failure == "was not done after 60 s"
     predicted = load_tuning(RECORDED / "predicted").summary.prediction
-    assert predicted is not None
     assert predicted.guesses == (Guess(Scenario("allgather", 1, 2, 64), Choice("ring"), 0.912, "9 of 10 clusters"),)
     assert tuned_sizes(RECORDED / "predicted") == {"allgather": [64, 128]}
 

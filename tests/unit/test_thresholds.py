@@ -63,7 +63,6 @@ def test_no_thresholds_are_better_than_those_found(collective: str, seed: int) -
     """Against many drawn ones, each measured size and its neighbours among them."""
     times = table(collective, ALGORITHMS[collective], seed)
     found = fit(collective, times)
-    assert found is not None
     assert found.loss == pytest.approx(loss_of(collective, times, found.values))
     assert found.default_loss == pytest.approx(loss_of(collective, times, MODELS[collective].defaults))
     draw = random.Random(seed)
@@ -77,7 +76,6 @@ def test_the_thresholds_of_mpich_itself_stay_where_they_are_best() -> None:
     """Equal times everywhere: nothing is gained by another value."""
     times = dict.fromkeys(table("bcast", ALGORITHMS["bcast"], 1), 1.0)
     found = fit("bcast", times)
-    assert found is not None
     assert found.values == MODELS["bcast"].defaults
     assert found.loss == 1.0
 

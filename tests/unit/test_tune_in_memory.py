@@ -184,7 +184,6 @@ def test_what_is_cut_off_in_the_proof_is_provisional(kind: type[MemoryBench], tm
     assert result.outcome.interrupted
     assert Verdict.KEPT not in {one.verdict for one in result.decisions}
     later = load_tuning(tmp_path).provisional
-    assert later is not None
     assert later.rule_sets["bcast"].departs
 
 
@@ -206,7 +205,6 @@ def test_a_budget_that_is_too_short_is_extended_and_told(tmp_path: Path) -> None
     tune(bench, options(budget_s=5.0), tmp_path, Listener(note=notes.append))
     assert any("extended" in text for text in notes)
     budget = load_tuning(tmp_path).summary.budget
-    assert budget is not None
     assert budget.fixed_cost_s > 5.0
 
 

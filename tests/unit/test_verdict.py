@@ -91,7 +91,6 @@ def test_a_mean_speedup_of_nothing_is_hardly_ever_significant_and_a_true_one_is(
             for size in range(12)
         }
         found = mean_speedup(compare_all(sides))
-        assert found is not None
         assert found[0].low <= found[0].estimate <= found[0].high
         assert found[1] == 12
         return found[0]
@@ -106,7 +105,6 @@ def test_points_that_a_launch_lost_are_not_in_the_mean() -> None:
         (Scenario("reduce", 1, 4, 16), RING): ([9.0] * 5, [1.0] * 6),
     }
     found = mean_speedup(compare_all(sides))
-    assert found is not None
     assert (found[0].estimate, found[1]) == (pytest.approx(2.0), 1)
     assert mean_speedup([]) is None
 
