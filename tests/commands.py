@@ -25,10 +25,20 @@ PATIENCE_S = 300
 
 
 def run_to_end(command: Sequence[str | Path], *, check: bool = False, timeout: float = PATIENCE_S, **more: Any) -> Done:
-    """``command``, with ``more`` for ``subprocess.run``; nothing is typed where ``more`` has no input."""
+    """``command``, with ``more`` for ``subprocess.run``; nothing is typed where ``more`` has no input.
+
+    ``check``: it has to end with 0.
+    """
     if "input" not in more:
         more.setdefault("stdin", subprocess.DEVNULL)
-    return subprocess.run(command, capture_output=True, text=True, check=check, timeout=timeout, **more)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout, **more)
+    return ended_with(0, done) if check else done
+
+
+def ended_with(code: int, done: Done) -> Done:
+    """``done``, which has to have ended with ``code``."""
+    assert done.returncode == code, f"{done.args} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done
 
 
 def comes_true(ready: Callable[[], object], patience_s: float = PATIENCE_S) -> bool:
@@ -51,13 +61,15 @@ def end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def colltune(*arguments: str, environ: Mapping[str, str] | None = None) -> Done:
-    """``colltune ARGUMENTS``, with ``environ`` for the whole environment where it is given."""
+def colltune(*arguments: str, environ: Mapping[str, str] | None = None, code: int | None = None) -> Done:
+    """``colltune ARGUMENTS``, which has to end with ``code``; ``environ`` is the whole environment, if given."""
     environ = os.environ if environ is None else environ
     if arguments[:1] == ("run",):  # which becomes the command that it is given
         command = [sys.executable, "-m", "colltune", *arguments]
-        return run_to_end(command, env=environ)
-    return _called(main, ["colltune", *arguments], environ)
+        done = run_to_end(command, env=environ)
+    else:
+        done = _called(main, ["colltune", *arguments], environ)
+    return done if code is None else ended_with(code, done)
 
 
 def script(path: Path, *arguments: object) -> Done:

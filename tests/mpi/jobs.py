@@ -15,7 +15,7 @@ from colltune.measure.live import LivePlan, LiveSource, Settings, resolve_settin
 from colltune.measure.watch import Watch
 from colltune.mpi.installation import Installation
 from colltune.prove.replay.conformance import PROGRAM, replay_arguments
-from commands import PATIENCE_S, Done, comes_true, run_to_end
+from commands import PATIENCE_S, Done, comes_true, ended_with, run_to_end
 
 # Inside a container everyone is root, and there Open MPI refuses to start without these.
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -27,11 +27,14 @@ ON_EITHER = {**OPENMPI, **QUIET}
 SHORT = Effort(relative_width=0.5, box_s=0.0005, fewest=3, most=8, warm_up=1)
 
 
-def colltune(*arguments: object, cwd: Path | None = None, timeout: float = PATIENCE_S, **variables: str) -> Done:
-    """`colltune ARGUMENTS` as a process of its own, whose ranks of either MPI share cores in peace."""
+def colltune(
+    *arguments: object, cwd: Path | None = None, timeout: float = PATIENCE_S, code: int | None = None, **variables: str
+) -> Done:
+    """`colltune ARGUMENTS` as a process of its own, which has to end with ``code``; ranks share cores in peace."""
     environment = {**os.environ, **ON_EITHER, "PYTHONPATH": os.pathsep.join(sys.path), **variables}
     command = [sys.executable, "-m", "colltune", *map(str, arguments)]
-    return run_to_end(command, env=environment, cwd=cwd, timeout=timeout)
+    done = run_to_end(command, env=environment, cwd=cwd, timeout=timeout)
+    return done if code is None else ended_with(code, done)
 
 
 def legal_calls(mpicc: Path, ranks: int, max_bytes: int = 2000) -> list[str]:

@@ -20,8 +20,7 @@ def patched(place: Path) -> None:
     """Copies the package and its C sources to ``place``, and applies the patch there."""
     for name in ("src", "native"):
         shutil.copytree(ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
-    done = run_to_end(["git", "apply", str(PATCH)], cwd=place)
-    assert done.returncode == 0, f"{PATCH} no longer fits the code; make it anew\n{done.stderr}"
+    run_to_end(["git", "apply", str(PATCH)], cwd=place, check=True)
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="there is no git to apply a patch")
@@ -36,8 +35,7 @@ def test_three_files_measure_a_new_collective(mpi: Installation, tmp_path: Path)
     environment |= {"COLLTUNE_CACHE": str(tmp_path / "cache"), "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
     what = ["study", "collect", "gatherv", "--ppn", "3", "--ppn-counts", "3", "--max-size", "64", "--between", "0"]
     command = [sys.executable, "-m", "colltune", *what, "--budget", "30s", "--out", "gatherv.csv"]
-    done = run_to_end([*command, "--mpiexec", str(mpi.mpiexec)], cwd=tmp_path, env=environment)
-    assert done.returncode == 0, done.stderr
+    run_to_end([*command, "--mpiexec", str(mpi.mpiexec)], cwd=tmp_path, env=environment, check=True)
     samples = read_journal(tmp_path / "gatherv.csv.journal.jsonl").samples
     assert {str(sample.choice) for sample in samples} >= {"default", "linear", "nb"}
     assert {sample.status for sample in samples} == {Status.OK}

@@ -41,8 +41,7 @@ class Kit:
             more = [word for name, value in variables.items() for word in ("-genv", name, value)]
         command = [self.mpiexec, *more, "-n", str(ranks), str(program), *arguments]
         environment = {**os.environ, **_BESIDE}
-        done = run_to_end(command, env=environment)
-        assert done.returncode == 0, done.stdout + done.stderr
+        done = run_to_end(command, env=environment, check=True)
         return [line.split() for line in done.stdout.splitlines()]
 
 
@@ -187,8 +186,7 @@ def run(either: Installation, program: Path, ranks: int, cases: int, limit_s: fl
     more = ["--oversubscribe", "--bind-to", "none"] if either.library is Library.OPENMPI else []
     command = [str(either.mpiexec), *more, "-n", str(ranks), str(program), str(1000 + ranks), str(cases)]
     environment = {**os.environ, **_ENVIRONMENT[either.library], **variables}
-    done = run_to_end(command, timeout=limit_s, env=environment)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    done = run_to_end(command, timeout=limit_s, env=environment, check=True)
     assert f"{ranks} ranks, {cases} cases, 0 mismatches" in done.stdout
 
 

@@ -33,8 +33,7 @@ def ran(mpi: Installation, made: str, where: Path, ranks: int) -> tuple[str, lis
     command = [str(mpi.mpiexec), "-n", str(ranks), made, "300"]
     environment = {**os.environ, "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
     arguments, variables = with_alltoallv(command, where, environment)
-    done = run_to_end(arguments, env=variables)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = run_to_end(arguments, env=variables, check=True)
     words = done.stdout.split()
     return " ".join(words[:2]), [int(word) for word in words[3:]]
 
@@ -160,8 +159,7 @@ class Examples:
         if table is not None:
             job = [sys.executable, "-m", "colltune", "run", "--alltoallv", str(table), "--", *job]
             environment["LD_PRELOAD"] = str(self.says_last)
-        done = run_to_end(job, env=environment)
-        assert done.returncode == 0, done.stdout + done.stderr
+        done = run_to_end(job, env=environment, check=True)
         return done.stdout.splitlines()
 
     def forced(self, algorithm: str, radix: int = 2) -> Path:

@@ -76,7 +76,6 @@ def test_both_halves_end_with_a_command_that_runs_as_printed(
         return
     # In the shell that the demo was typed in, whichever MPI comes first there.
     command = ["bash", "-c", f"{lines[0]}; env; command -v mpiexec"]
-    ran = run_to_end(command, cwd="/", env=dict(os.environ))
-    assert ran.returncode == 0, ran.stderr
+    ran = run_to_end(command, cwd="/", env=dict(os.environ), check=True)
     assert str(tmp_path / "demo" / "here") in ran.stdout
     assert Path(ran.stdout.splitlines()[-1]).resolve() == mpi.mpiexec.resolve()

@@ -25,8 +25,7 @@ def test_doctor_fits_a_screen_and_ends_with_what_to_type_or_what_is_missing(
 
 
 def test_doctor_is_one_document(either: Installation) -> None:
-    done = colltune("doctor", "--mpiexec", str(either.mpiexec), "--json")
-    assert done.returncode == 0, done.stderr
+    done = colltune("doctor", "--mpiexec", str(either.mpiexec), "--json", code=0)
     document = check_document(done.stdout, "doctor")
     assert "bcast" in document["choices"]
 
@@ -34,8 +33,7 @@ def test_doctor_is_one_document(either: Installation) -> None:
 def test_tune_plan_and_verify_are_one_document_each(either: Installation, tmp_path: Path) -> None:
     place, where = tmp_path / "tuned", ["--mpiexec", str(either.mpiexec), "--ppn", "2"]
     sizes = ["--min-size", "1KiB", "--max-size", "2KiB"]
-    done = colltune("tune", "bcast", *sizes, *where, "--budget", "20s", "--out", str(place), "--json")
-    assert done.returncode == 0, done.stderr
+    done = colltune("tune", "bcast", *sizes, *where, "--budget", "20s", "--out", str(place), "--json", code=0)
     assert check_document(done.stdout, "tune")["directory"] == str(place)
     done = colltune("plan", "bcast", "--from", str(place), "--nodes", "4", "--ppn", "2", "--json")
     assert check_document(done.stdout, "plan")["nodes"] == 4

@@ -57,9 +57,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
     def run(ranks: int, words: Sequence[str], **variables: str) -> subprocess.CompletedProcess[str]:
         command = [str(MPIEXEC), "-n", str(ranks), str(program), *words]
-        done = run_to_end(command, env={**environment, **variables})
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done
+        return run_to_end(command, env={**environment, **variables}, check=True)
 
     return run
 
@@ -161,11 +159,11 @@ def test_two_commands_tune_a_program_and_run_it(run: Run, tmp_path: Path) -> Non
     del run
     out, program = tmp_path / "tuned", tmp_path / "print"
     crowded = {"I_MPI_FABRICS": "shm", "I_MPI_THREAD_YIELD": "2", "I_MPI_WAIT_MODE": "0"}
-    tuned = colltune(
+    colltune(
         "tune", "allreduce", "bcast", "--mpiexec", str(MPIEXEC), "--ppn", "2", "--sizes", "64,1KiB",
         "--budget", "40s", "--out", str(out), **crowded,
+        code=0,
     )  # fmt: skip
-    assert tuned.returncode == 0, tuned.stdout + tuned.stderr
     samples = read_journal(out / JOURNAL).samples
     assert {sample.status for sample in samples} == {Status.OK}
     tried = {sample.choice for sample in samples if sample.scenario.collective == "allreduce"}
@@ -174,9 +172,7 @@ def test_two_commands_tune_a_program_and_run_it(run: Run, tmp_path: Path) -> Non
     assert set(tuning.variables) <= {"I_MPI_TUNING_BIN"}
     program.write_text('#!/bin/sh\necho "table ${I_MPI_TUNING_BIN-none}"\n')
     program.chmod(0o755)
-    ran = colltune("run", str(out), "--", str(MPIEXEC), "-n", "2", str(program), **crowded)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    ran = colltune("run", str(out), "--", str(MPIEXEC), "-n", "2", str(program), **crowded, code=0)
     named = str(out / "intelmpi" / FILE) if tuning.variables_at(out) else "none"
     assert ran.stdout.count(f"table {named}") == 2
-    verified = colltune("verify", "--results", str(out), "--mpiexec", str(MPIEXEC), **crowded)
-    assert verified.returncode == 0, verified.stdout + verified.stderr
+    colltune("verify", "--results", str(out), "--mpiexec", str(MPIEXEC), **crowded, code=0)

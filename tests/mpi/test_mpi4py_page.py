@@ -36,8 +36,7 @@ def printed(mpi: Installation, program: str, place: Path, *words: str) -> list[f
         "LD_LIBRARY_PATH": str(mpi.libmpi.parent),
     }  # fmt: skip
     command = [str(mpi.mpiexec), *more, "-n", "4", sys.executable, "choose.py", *words]
-    done = run_to_end(command, cwd=place, env=environment)
-    assert done.returncode == 0, done.stderr
+    done = run_to_end(command, cwd=place, env=environment, check=True)
     return [float(word) for word in done.stdout.strip().strip("[]").split(",")]
 
 

@@ -52,8 +52,7 @@ def show(bench: Workbench, two_nodes: NamespaceCluster) -> Show:
         command = bench.command(making(bench.mpicc, calls, 2 * PPN), {**variables, "LD_PRELOAD": preload})
         environment = {**os.environ, **two_nodes.environment, **command.environment}
         environment.pop("LD_PRELOAD")  # for the ranks, not for what starts them
-        done = run_to_end(two_nodes.inside(*command.argv), env=environment)
-        assert done.returncode == 0, done.stderr[-2000:]
+        done = run_to_end(two_nodes.inside(*command.argv), env=environment, check=True)
         return algorithms(done.stdout, calls)
 
     return show

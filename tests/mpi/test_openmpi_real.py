@@ -83,8 +83,7 @@ def show(openmpi: Installation, emitter: OpenMpiEmitter, tmp_path: Path) -> Show
             environment |= emitter.environment(tmp_path)
         calls = [(name, size) for size in sizes for name in NAMED]
         command = [str(openmpi.mpiexec), "--oversubscribe", "-n", str(ranks), "-x", f"LD_PRELOAD={namer()}"]
-        done = run_to_end([*command, *making(openmpi.mpicc, calls, ranks)], env=environment)
-        assert done.returncode == 0, done.stderr[-2000:]
+        done = run_to_end([*command, *making(openmpi.mpicc, calls, ranks)], env=environment, check=True)
         return algorithms(done.stdout, calls)
 
     return show
@@ -164,8 +163,7 @@ def test_a_file_runs_what_was_measured_by_control_variables(
         making(bench.mpicc, calls, 4), {"LD_PRELOAD": preload, "COLLTUNE_SELECT": str(tmp_path / LIVE_FILE)}
     )
     environment = {key: value for key, value in command.environment.items() if key != "LD_PRELOAD"}
-    done = run_to_end(command.argv, env={**os.environ, **OPENMPI, **environment})
-    assert done.returncode == 0, done.stderr
+    done = run_to_end(command.argv, env={**os.environ, **OPENMPI, **environment}, check=True)
     by_variables = algorithms(done.stdout, calls)
     for name, choice in chosen.items():
         if (name, 960) in by_variables and choice.algorithm != "two_proc":
@@ -292,30 +290,24 @@ def test_more_choices_than_the_agent_keeps_communicators_for(bench: Workbench) -
 def test_tune_run_check_verify_and_explain(openmpi: Installation, tmp_path: Path) -> None:
     tuned = tmp_path / "tuned"
     wanted = ["--mpiexec", str(openmpi.mpiexec), "--out", str(tuned), "--budget", "40s"]
-    done = colltune("tune", "alltoall", "allgatherv", "--max-size", "1KiB", "--ppn", "2", *wanted)
-    assert done.returncode == 0, done.stderr
+    colltune("tune", "alltoall", "allgatherv", "--max-size", "1KiB", "--ppn", "2", *wanted, code=0)
     samples = read_journal(tuned / JOURNAL).samples
     assert {sample.status for sample in samples} == {Status.OK}
     assert len({sample.choice for sample in samples if sample.scenario.collective == "allgatherv"}) > 4
     application = [str(openmpi.mpiexec), "-n", "2", "-x", f"LD_PRELOAD={namer()}"]
     application += making(openmpi.mpicc, [("alltoall", 256)], 2)
-    ran = colltune("run", "--prove", str(tuned), "--", *application)
-    assert ran.returncode == 0, ran.stderr
+    ran = colltune("run", "--prove", str(tuned), "--", *application, code=0)
     # Two ranks may have nothing to gain; a tuning without a rule sets nothing.
     evidence = "the kernel saw" if departing(load_tuning(tuned).rule_sets) else "it has no rule"
     assert f"the tuning was in force: {evidence}" in ran.stderr
-    checked = colltune("verify", "--results", str(tuned), "--short", "--mpiexec", str(openmpi.mpiexec))
-    assert checked.returncode == 0, checked.stdout + checked.stderr
-    verified = colltune("verify", str(tuned), "--launches", "2", "--mpiexec", str(openmpi.mpiexec))
-    assert verified.returncode == 0, verified.stdout + verified.stderr
-    explained = colltune("explain", str(tuned), "alltoall", "--size", "64")
-    assert explained.returncode == 0, explained.stderr
+    colltune("verify", "--results", str(tuned), "--short", "--mpiexec", str(openmpi.mpiexec), code=0)
+    colltune("verify", str(tuned), "--launches", "2", "--mpiexec", str(openmpi.mpiexec), code=0)
+    explained = colltune("explain", str(tuned), "alltoall", "--size", "64", code=0)
     choice = load_tuning(tuned).rule_sets["alltoall"].evaluate(Scenario("alltoall", 1, 2, 64))
     runs = "Open MPI's own decision" if choice == DEFAULT else "coll/tuned, algorithm"
     assert runs in explained.stdout
     (tuned / "openmpi" / RULES_FILE).write_bytes(b"1\n")
-    broken = colltune("run", str(tuned), "--", *application)
-    assert broken.returncode == 2
+    broken = colltune("run", str(tuned), "--", *application, code=2)
     assert "was changed" in broken.stderr
 
 
@@ -323,8 +315,7 @@ def test_doctor_names_what_goes_before_the_rules(openmpi: Installation) -> None:
     environment = {**os.environ, **OPENMPI, "PYTHONPATH": os.pathsep.join(sys.path)}
     environment |= {"OMPI_MCA_coll_tuned_bcast_algorithm": "3", "OMPI_MCA_coll": "^tuned"}
     command = [sys.executable, "-m", "colltune", "doctor", "--ppn", "2", "--mpiexec", str(openmpi.mpiexec)]
-    done = run_to_end(command, env=environment)
-    assert done.returncode == 0, done.stderr
+    done = run_to_end(command, env=environment, check=True)
     assert "coll_tuned_bcast_algorithm is 3, which goes before every rule of bcast" in done.stdout
     assert "coll is ^tuned, which leaves out coll/tuned" in done.stdout
     # libnbc has variables for some of the non-blocking collectives alone.
@@ -340,8 +331,7 @@ def test_the_open_mpi_of_the_system_is_steered_too(tmp_path: Path) -> None:
         pytest.skip("no Open MPI of the system (Debian: openmpi-bin, libopenmpi-dev)")
     out = tmp_path / "tuned"
     more = ("--mpiexec", launcher, "--ppn", "2", "--max-size", "64", "--gate", "off", "--budget", "60s")
-    done = colltune("tune", "allreduce", "allgatherv", *more, "--out", str(out))
-    assert done.returncode == 0, done.stderr
+    colltune("tune", "allreduce", "allgatherv", *more, "--out", str(out), code=0)
     samples = read_journal(out / JOURNAL).samples
     assert {sample.status for sample in samples} <= {Status.OK, Status.INAPPLICABLE}
     for name in ("allreduce", "allgatherv"):

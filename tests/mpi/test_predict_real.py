@@ -134,8 +134,7 @@ def test_the_command_and_a_job_under_its_files(bench: Workbench, mpi: Installati
     assert tuning.summary.prediction is not None
     assert tuned_sizes(out)["allgather"][0] == 1
     job = [str(mpi.mpiexec), "-n", "2", program(mpi.mpicc, "one_sum.c")]
-    run = run_to_end([*colltune, "run", str(out), "--", *job])
-    assert run.returncode == 0, run.stderr
+    run = run_to_end([*colltune, "run", str(out), "--", *job], check=True)
     predicted = "predicted from other clusters' times, not proven"
     assert predicted in run.stderr
     for words in (
@@ -165,8 +164,7 @@ def test_a_prediction_is_installed_beside_the_mpi_used_by_a_job_and_removed(mpi:
         assert (tuning.environment.nodes, tuning.environment.ppn) == (32, 16)
         assert tuning.summary.prediction.guesses
         job = [str(mpi.mpiexec), "-n", "2", program(mpi.mpicc, "one_sum.c")]
-        run = run_to_end([*colltune, "run", str(beside), "--", *job])
-        assert run.returncode == 0, run.stderr
+        run_to_end([*colltune, "run", str(beside), "--", *job], check=True)
         path = os.pathsep.join([str(mpi.mpiexec.parent), os.environ["PATH"]])
         site = [*colltune, "site", "init", str(tmp_path / "site"), "--predict", "--hardware", str(record)]
         around = {**os.environ, "PATH": path}

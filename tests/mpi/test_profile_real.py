@@ -249,8 +249,7 @@ def test_ranks_that_leave_no_profile_are_the_reason_that_is_given(
 def test_the_command_writes_shows_and_draws(mpi: Installation, tmp_path: Path) -> None:
     kit = Kit(str(mpi.mpicc), str(mpi.mpiexec), None, False)
     made = program(kit.mpicc, "known_calls.c")
-    done = colltune("profile", "--out", "app.json", "--", kit.mpiexec, "-n", "4", made, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    colltune("profile", "--out", "app.json", "--", kit.mpiexec, "-n", "4", made, cwd=tmp_path, code=0)
     assert load_profile(tmp_path / "app.json").ranks == 4
     assert not part_files(tmp_path / "app.json")
     shown = colltune("profile", "show", "app.json", cwd=tmp_path)
@@ -258,8 +257,7 @@ def test_the_command_writes_shows_and_draws(mpi: Installation, tmp_path: Path) -
 
 
 def test_the_exit_code_is_the_programs(mpi: Installation, tmp_path: Path) -> None:
-    done = colltune("profile", "--", mpi.mpiexec, "-n", "2", "sh", "-c", "exit 5", cwd=tmp_path)
-    assert done.returncode == 5
+    done = colltune("profile", "--", mpi.mpiexec, "-n", "2", "sh", "-c", "exit 5", cwd=tmp_path, code=5)
     assert "left no profile" in done.stderr
 
 
@@ -309,8 +307,7 @@ def test_our_c_compiles_without_a_warning(mpi: Installation, names: tuple[str, .
     flags = ["-std=c11", "-O2", "-fPIC", "-Wall", "-Wextra", "-Werror", '-DCT_MPI_LIBRARY="libmpi.so"', *include]
     for source in sorted(path for folder in folders for path in folder.glob("*.c")):
         command = [str(mpi.mpicc), *flags, "-c", str(source), "-o", str(tmp_path / "object.o")]
-        done = run_to_end(command)
-        assert done.returncode == 0, done.stderr
+        run_to_end(command, check=True)
 
 
 @pytest.mark.parametrize("kit", ["of the tests"], indirect=True)

@@ -188,11 +188,9 @@ def test_a_strategy_that_is_written_as_the_page_says_keeps_all_laws_and_is_found
     (tmp_path / "mine.py").write_text(strategy)
     (tmp_path / "test_mine.py").write_text(suite)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_mine.py"]
-    done = run_to_end(command, cwd=tmp_path)
-    assert done.returncode == 0, done.stdout
+    run_to_end(command, cwd=tmp_path, check=True)
     find = "from colltune_study.research.strategies import contestants; print(len(contestants(['mine:SmallestFirst'])))"
-    done = run_to_end([sys.executable, "-c", find], cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    run_to_end([sys.executable, "-c", find], cwd=tmp_path, check=True)
 
 
 def test_the_page_names_every_method_of_a_strategy() -> None:
@@ -262,8 +260,7 @@ def test_a_command_of_three_files_works_is_listed_and_stands_in_the_manual(tmp_p
 
     def colltune(*words: str) -> str:
         command = [sys.executable, "-m", "colltune", *words]
-        done = run_to_end(command, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
+        done = run_to_end(command, cwd=tmp_path, check=True)
         return done.stdout
 
     assert re.search(r"^  shapes +The shapes of job that a tuning holds$", colltune("--help"), re.MULTILINE)
@@ -296,8 +293,7 @@ def test_the_patch_of_a_page_has_three_files_as_it_says_and_works(page: str, tmp
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     patch = HOW_TO / f"{page}.patch"
     assert patch.read_text(encoding="utf-8").count("\n+++ ") == 3
-    applied = run_to_end(["git", "apply", str(patch)], cwd=tmp_path)
-    assert applied.returncode == 0, f"{patch} no longer fits the code; make it anew\n{applied.stderr}"
+    run_to_end(["git", "apply", str(patch)], cwd=tmp_path, check=True)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "src")}
     tuned = tmp_path / "tuned"
     shutil.copytree(ROOT / "tests" / "recorded" / "tunings" / "measured", tuned)
@@ -305,8 +301,7 @@ def test_the_patch_of_a_page_has_three_files_as_it_says_and_works(page: str, tmp
     sample = Sample(Scenario("allgather", 1, 2, 8), DEFAULT, Status.OK, (1e-6,), cost_s=2.0)
     (tuned / JOURNAL).write_bytes(encode(head) + encode(sample))
     words = ["-c", _COUNTED] if page == "statistic" else ["-m", "colltune", "report", str(tuned), "--text", "--all"]
-    done = run_to_end([sys.executable, *words], cwd=tmp_path, env=environment)
-    assert done.returncode == 0, done.stderr
+    done = run_to_end([sys.executable, *words], cwd=tmp_path, env=environment, check=True)
     if page == "report-section":
         assert re.search(r"^measuring$\n  allgather: 1 measurements, 2 s$", done.stdout, re.MULTILINE)
 

@@ -146,8 +146,7 @@ def compiled(mpi: Installation, compiler: str, guided: bool, place: Path) -> Pat
     target, environment = place / "fuzz", {**os.environ, "MPICH_CC": compiler, "OMPI_CC": compiler}
     flags = [*FLAGS, sanitizers, '-DCT_MPI_LIBRARY="libmpi.so"', *(f"-I{part}" for part in parts)]
     command = [mpi.mpicc, *flags, *sources, "-lm", "-ldl", "-o", target]
-    made = run_to_end(command, env=environment)
-    assert made.returncode == 0, made.stderr[-3000:]
+    run_to_end(command, env=environment, check=True)
     return target
 
 

@@ -163,8 +163,7 @@ def test_no_module_of_the_working_directory_is_imported_to_ask_a_library(tmp_pat
     )
     environment = {"PATH": "", "PYTHONPATH": os.pathsep.join(sys.path), "HOME": str(tmp_path)}
     command = [sys.executable, "-c", script]
-    done = run_to_end(command, env=environment, cwd="/")
-    assert done.returncode == 0, done.stderr
+    run_to_end(command, env=environment, cwd="/", check=True)
     assert not (tmp_path / "ran").exists()
 
 

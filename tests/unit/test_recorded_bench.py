@@ -282,8 +282,7 @@ def test_the_command_prints_one_table_and_leaves_rows_and_picture(tmp_path: Path
     data, out = table_file(tmp_path / "t.csv"), tmp_path / "out"
     command = ["study", "evaluate", str(data), "--campaign", "--out", str(out)]
     options = ["--seeds", "1", "--budgets", "20s,60s", "--launch", "1s", "--jobs", "1"]
-    done = colltune(*command, *options)
-    assert done.returncode == 0, done.stderr
+    done = colltune(*command, *options, code=0)
     assert "1 table of 1 cluster, 1 seed each, budgets 20s, 60s" in done.stdout
     assert "2 of 2 campaigns" in done.stdout
     assert (out / "campaigns.png").stat().st_size > 0

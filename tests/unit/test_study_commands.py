@@ -21,8 +21,7 @@ def install_other(place: Path, version: str, entry: str) -> None:
 
 
 def test_the_commands_of_the_study_are_listed_and_run() -> None:
-    shown = commands.colltune("study", "--help")
-    assert shown.returncode == 0
+    shown = commands.colltune("study", "--help", code=0)
     for name in ("collect", "evaluate", "train"):
         assert f"\n  {name} " in shown.stdout
         assert commands.colltune("study", name, "--help").returncode == 0
@@ -50,8 +49,7 @@ def test_a_study_that_does_not_fit_is_named_and_not_run(
 ) -> None:
     install_other(tmp_path, version, entry)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    done = commands.colltune("study", "evaluate", "data.csv")
-    assert done.returncode == 2
+    done = commands.colltune("study", "evaluate", "data.csv", code=2)
     assert what in done.stderr
     assert _INSTALL in done.stderr
     assert "Traceback" not in done.stderr

@@ -147,8 +147,7 @@ def test_what_moves_while_a_tuning_runs_is_whole(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tuned", [MEASURED, ENDED, PREDICTED])
 def test_a_report_is_one_document_as_the_reference_says(tuned: str) -> None:
-    done = colltune("report", tuned, "--json")
-    assert done.returncode == 0, done.stderr
+    done = colltune("report", tuned, "--json", code=0)
     document = check_document(done.stdout, "report")
     assert Path(document["directory"]) == Path(tuned)
     for one in document["gains"]:
