@@ -23,11 +23,6 @@ QUIET = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "MPIR_CVAR_CH4_NETMOD": "ucx"}
 MOST_CHOICES = 19
 
 
-@pytest.fixture(scope="module")
-def emitter(mpi: Installation) -> MpichEmitter:
-    return MpichEmitter.from_library(mpi.libmpi, mpi.version)
-
-
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 

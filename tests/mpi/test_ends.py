@@ -219,11 +219,6 @@ TUNE = ("tune", "bcast", "allreduce", "--max-size")
 KEEPING = ((*TUNE, "1MiB"), ("tune", "alltoallv", "--ppn", "3"), ("study", "collect", "bcast", "--max-size", "1MiB"))
 
 
-@pytest.fixture
-def jobs(mpi: Installation, agent: Path, tmp_path: Path) -> Jobs:
-    return Jobs(mpi, agent, tmp_path)
-
-
 def start_counted(jobs: Jobs, out: Path, *arguments: str) -> subprocess.Popen[str]:
     """`colltune` with its own interpreter, under the launcher that counts."""
     command = [sys.executable, "-c", "from colltune.cli import main; main()", *arguments, "--out", str(out)]

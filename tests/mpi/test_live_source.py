@@ -13,18 +13,6 @@ from colltune.core.errors import LaunchError
 from colltune.core.sample import COLLECTIVES, DEFAULT, REDUCTIONS, Choice, Sample, Scenario, Status
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
-from colltune.mpi.installation import Installation
-from compiled import shared
-
-
-@pytest.fixture(scope="module")
-def faulty(mpi: Installation) -> str:
-    return str(shared("faulty_collectives.c", compiler=mpi.mpicc))
-
-
-@pytest.fixture
-def jobs(mpi: Installation, agent: Path, tmp_path: Path) -> Jobs:
-    return Jobs(mpi, agent, tmp_path)
 
 
 def statuses(samples: list[Sample]) -> dict[tuple[str, int, str], Status]:

@@ -28,11 +28,6 @@ TWO_NODES = {"MPIR_CVAR_NUM_CLIQUES": "2"}
 
 
 @pytest.fixture(scope="module")
-def emitter(mpi: Installation) -> MpichEmitter:
-    return MpichEmitter.from_library(mpi.libmpi, mpi.version)
-
-
-@pytest.fixture(scope="module")
 def conformance(mpi: Installation) -> Path:
     return build(mpi.mpicc, PROGRAM)
 

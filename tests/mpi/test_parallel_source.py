@@ -13,15 +13,9 @@ from colltune.core.space import Point
 from colltune.measure.contract import Effort
 from colltune.measure.live import LiveSource
 from colltune.mpi.installation import Installation
-from compiled import shared
 
 NODES = {"MPIR_CVAR_NUM_CLIQUES": "4", "MPIR_CVAR_CLIQUES_BY_BLOCK": "1", "MPIR_CVAR_CH4_NETMOD": "ofi"}
 NODES |= {"FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo", **QUIET}
-
-
-@pytest.fixture(scope="module")
-def faulty(mpi: Installation) -> str:
-    return str(shared("faulty_collectives.c", compiler=mpi.mpicc))
 
 
 @pytest.fixture

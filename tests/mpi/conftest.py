@@ -1,0 +1,26 @@
+"""What tests with an MPI share."""
+
+from pathlib import Path
+
+import pytest
+from jobs import Jobs
+
+from colltune.emit.mpich.selection_file import MpichEmitter
+from colltune.mpi.installation import Installation
+from compiled import shared
+
+
+@pytest.fixture
+def jobs(mpi: Installation, agent: Path, tmp_path: Path) -> Jobs:
+    return Jobs(mpi, agent, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def faulty(mpi: Installation) -> str:
+    """Collectives of which some end, hang or are wrong."""
+    return str(shared("faulty_collectives.c", compiler=mpi.mpicc))
+
+
+@pytest.fixture(scope="session")
+def emitter(mpi: Installation) -> MpichEmitter:
+    return MpichEmitter.from_library(mpi.libmpi, mpi.version)
