@@ -11,7 +11,7 @@ MPIEXEC := $(if $(filter openmpi,$(MPI)),$(OMPI)/bin/mpiexec,$(DEMO)/bin/mpiexec
 # Threads in numerical libraries would take the cores that the measured ranks need.
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo test test-mpi test-all lint docs house model figures artifact clean help
+.PHONY: demo test test-mpi test-all lint docs house wheel model figures artifact clean help
 help:
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
@@ -78,6 +78,12 @@ bench-%: $(BIN)/.ready ## bench-NAME: write bench/NAME.json, a flat object of fi
 HOUSE ?=
 house: $(BIN)/.ready ## write bench/house.json, figures of the package and of its tests, and print them
 	$(BIN)/python benchmarks/house.py $(HOUSE)
+
+# Of PyPI's MPIs only the headers are read. WHEEL_CC="python -m ziglang cc -target x86_64-linux-gnu.2.28" asks for no later glibc.
+WHEEL_CC ?= cc
+wheel: $(BIN)/.ready $(OMPI)/.ready ## a wheel in dist that needs no compiler where it tunes
+	CC="$(WHEEL_CC)" COLLTUNE_ABIS="$(foreach abi,mpich mpich-3 abi,$(abi)=$(VENV)/include) $(foreach abi,openmpi openmpi-3,$(abi)=$(OMPI)/include)" \
+	    $(BIN)/python -m build --wheel --no-isolation
 
 docs: $(BIN)/.ready ## the documentation, in build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet

@@ -105,7 +105,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory, nothing_is_left: None) -> It
         patch.setenv("COLLTUNE_CACHE", str(directory))
         # Tests run beside others, and most are of something else than that; those of it take this back.
         patch.setenv(disturbance.VARIABLE, disturbance.ACCEPT)
-        patch.setattr(compile_module, "_compile", keeping(compile_module._compile, directory))
+        patch.setattr(compile_module, "compile_source", keeping(compile_module.compile_source, directory))
         yield directory
 
 

@@ -13,6 +13,10 @@ static void *ct__core;       /* handle */
 static ct_mpi *ct__of_core;  /* the MPI that it is for */
 static bool ct__begun;       /* MPI_Init came by here */
 
+/* The MPI libraries that there are cores for, by name and number, one after another. A ready-made file has them written into it later:
+ * so it is no constant. */
+char ct_core_libraries[] = CT_MPI_LIBRARY "\0";
+
 static bool ct__is_wanted(void)
 {
     static const char *const VARIABLES[] = {CT_EACH_MODULE(CT_MODULE_VARIABLE)};
@@ -40,22 +44,26 @@ static const char *ct__file_of(ct_function_of_mpi *function)
     return dladdr(address, &about) != 0 ? about.dli_fname : "?";
 }
 
-/* The library of the name that the core is linked to, with its number, is in the process, and it is `mpi`. */
-static bool ct__is_of_core(ct_mpi *mpi)
+/* The name by which `mpi` is in the process, if there is a core that is linked to it; or NULL. */
+static const char *ct__name_with_core(ct_mpi *mpi)
 {
-    void *handle = dlopen(CT_MPI_LIBRARY, RTLD_LAZY | RTLD_NOLOAD), *init = handle == NULL ? NULL : dlsym(handle, "PMPI_Init");
-    if (handle != NULL)
-        dlclose(handle);
-    return init != NULL && memcmp(&mpi->library[CT_AT_Init], &init, sizeof init) == 0;
+    for (const char *name = ct_core_libraries; *name != '\0'; name += strlen(name) + 1) {
+        void *handle = dlopen(name, RTLD_LAZY | RTLD_NOLOAD), *init = handle == NULL ? NULL : dlsym(handle, "PMPI_Init");
+        if (handle != NULL)
+            dlclose(handle);
+        if (init != NULL && memcmp(&mpi->library[CT_AT_Init], &init, sizeof init) == 0)
+            return name;
+    }
+    return NULL;
 }
 
-/* libX.core.so beside this libX.so, linked to the library that is in the process already. */
-static bool ct__load_core(void)
+/* libX.NAME.core.so beside this libX.so, linked to the library of that name, which is in the process already. */
+static bool ct__load_core(const char *name)
 {
     char path[CT_MPIS_PATH];
     const char *own = ct__file_of((ct_function_of_mpi *)ct_core_begin);
     size_t stem = strlen(own) > 3 ? strlen(own) - 3 : 0;
-    if ((size_t)snprintf(path, sizeof path, "%.*s.core.so", (int)stem, own) < sizeof path)
+    if ((size_t)snprintf(path, sizeof path, "%.*s.%s.core.so", (int)stem, own, name) < sizeof path)
         ct__core = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (ct__core == NULL && ct__speaks())
         fprintf(stderr, "colltune: %s cannot be loaded (%s); it does nothing here\n", path, dlerror());
@@ -73,10 +81,11 @@ static void ct__open_core(ct_mpi *mpi)
         give(mpi);
 }
 
-/* Loads the core for `mpi` where it is compiled for that. */
+/* Loads the core for `mpi` where there is one. */
 static bool ct__need_core(ct_mpi *mpi)
 {
-    if (ct__core == NULL && ct__is_of_core(mpi) && ct__load_core())
+    const char *name = ct__core == NULL ? ct__name_with_core(mpi) : NULL;
+    if (name != NULL && ct__load_core(name))
         ct__of_core = mpi;
     return ct__core != NULL && ct__of_core == mpi;
 }
@@ -90,9 +99,9 @@ void ct_core_begin(ct_mpi *mpi)
     mpi->refused = !ct__need_core(mpi);
     if (!mpi->refused)
         ct__open_core(mpi);
-    else if (ct__speaks() && !ct__is_of_core(mpi))
+    else if (ct__speaks() && ct__name_with_core(mpi) == NULL)
         fprintf(stderr, "colltune: this program uses %s, and libcolltune.so was compiled for another MPI, %s; it does nothing here\n",
-                ct__file_of(mpi->library[CT_AT_Init]), CT_MPI_LIBRARY);
+                ct__file_of(mpi->library[CT_AT_Init]), ct_core_libraries);
 }
 
 ct_function_of_mpi *ct_core_function(ct_mpi *mpi, const char *name)

@@ -49,11 +49,11 @@ class Site:
 
     def program(self, name: str) -> str:
         """One of examples/, compiled."""
-        return program(self.bench.mpicc, ROOT / "examples" / f"{name}.c", "-O2")
+        return program(self.bench.installation.mpicc, ROOT / "examples" / f"{name}.c", "-O2")
 
     def slow_calls(self) -> Path:
         """The library that makes calls longer by a known time."""
-        return shared("slow_calls.c", compiler=self.bench.mpicc)
+        return shared("slow_calls.c", compiler=self.bench.installation.mpicc)
 
     def tuning(self, name: str, rule_sets: Mapping[str, RuleSet]) -> Path:
         """A tuning directory with ``rule_sets`` for the live selector."""

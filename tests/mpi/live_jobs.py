@@ -47,7 +47,9 @@ class Live:
         self, ranks: int, rules: bytes, arguments: Sequence[str], beside: Path | None = None, **variables: str
     ) -> subprocess.CompletedProcess[str]:
         """The legal calls of the replay, of which all give the right results."""
-        done = self.run(ranks, [str(build(self.bench.mpicc, PROGRAM)), *arguments], rules, beside, **variables)
+        done = self.run(
+            ranks, [str(build(self.bench.installation.mpicc, PROGRAM)), *arguments], rules, beside, **variables
+        )
         failed = "".join(line for line in done.stdout.splitlines(keepends=True) if line.startswith("FAIL"))
         assert done.returncode == 0, failed[:1500] + done.stdout[-500:] + done.stderr[-1500:]
         assert "failures=0" in done.stdout

@@ -28,7 +28,7 @@ def programs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     )
     made.ranks = 3
     for name in ("ends", "threads", "signals"):
-        made.paths[name.upper()] = program(made.kit.bench.mpicc, f"guest_{name}.c")
+        made.paths[name.upper()] = program(made.kit.bench.installation.mpicc, f"guest_{name}.c")
     compiler = made.guest.bench.installation.mpicc.with_name("mpicxx")
     made.paths["JUMPS"] = str(compiled(compiler, "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "guest_jumps.cpp"))
     return made

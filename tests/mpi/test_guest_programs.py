@@ -51,9 +51,9 @@ class Programs:
         self.guest = guest
         self.ranks = 3 if guest.openmpi else 2  # waiting ranks of MPICH keep the cores from each other
         self.kit = live(guest.bench.installation, directory)
-        self.paths = {source: program(self.kit.bench.mpicc, source) for source in sources}
+        self.paths = {source: program(self.kit.bench.installation.mpicc, source) for source in sources}
         if SOURCES[-1] in sources:
-            self.paths["PLUG_IN"] = str(shared(SOURCES[-1], compiler=self.kit.bench.mpicc))
+            self.paths["PLUG_IN"] = str(shared(SOURCES[-1], compiler=self.kit.bench.installation.mpicc))
         rules = guest.variables["COLLTUNE_SELECT"]
         none = directory / "none.rules"
         none.write_bytes(self.kit.emit())

@@ -67,7 +67,7 @@ def sent(
     if mpi.bench.installation.library is Library.MPICH:
         beside = Path(ucx_counter())
         variables = {"MPIR_CVAR_CH4_NETMOD": "ucx", "MPIR_CVAR_NOLOCAL": "1"}
-    made = making(mpi.bench.mpicc, calls, 8)
+    made = making(mpi.bench.installation.mpicc, calls, 8)
     done = mpi.run(8, made, rules, beside, **variables, **(setting or {}))
     assert done.returncode == 0, done.stderr
     assert "selector is off" not in done.stderr
@@ -141,7 +141,7 @@ def find_all_as_it_was(
     """Random calls find attributes, error handlers, environment and control variables as they were."""
     settings = [mpi.bench.settings(rules.collective, rules.rules[0].choice) or () for rules in rule_sets]
     names = sorted({name for some in settings for name, _ in some})
-    made = program(mpi.bench.mpicc, "nonblocking_property.c")
+    made = program(mpi.bench.installation.mpicc, "nonblocking_property.c")
     done = mpi.run(ranks, [made, str(seed), str(cases), *names], mpi.emit(*rule_sets), **variables)
     assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-1500:]
     assert f"{ranks} ranks, {cases} cases, 0 mismatches" in done.stdout

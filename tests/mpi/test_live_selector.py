@@ -49,7 +49,7 @@ def test_the_selector_decides_at_each_bound(on_openmpi: Live) -> None:
         low_rule = Rule(None, None, bound, parse_choice(low[name]))
         rule_sets.append(RuleSet(name, basis, (low_rule, Rule(None, None, None, DEFAULT))))
     calls = [(name, size) for name in NAMED for size in (944, 960, 976)]
-    show = making(on_openmpi.bench.mpicc, calls, ranks)
+    show = making(on_openmpi.bench.installation.mpicc, calls, ranks)
     done = on_openmpi.run(ranks, show, on_openmpi.emit(*rule_sets), Path(namer()))
     plain = on_openmpi.run(ranks, show, on_openmpi.emit(), Path(namer()))
     assert done.returncode == 0, done.stderr
@@ -98,7 +98,7 @@ rule - - - {1}
 @pytest.mark.parametrize("chosen", [True, False])
 def test_gather_and_scatter_are_made_of_other_calls_where_a_rule_says_so(either: Live, chosen: bool) -> None:
     """Every form of them: types with gaps, in place, any root, communicators of 1 to 4 ranks, and of two groups."""
-    beside = shared("gathers_by_others.c", compiler=either.bench.mpicc)
+    beside = shared("gathers_by_others.c", compiler=either.bench.installation.mpicc)
     rules = MOCK_UPS.replace(b"{0}", b"0" if chosen else b"-").replace(b"{1}", b"1" if chosen else b"-")
     replayed = replay_arguments(range(1, 5), short=True, collectives=["gather", "scatter"])
     done = either.replay(4, rules, replayed, beside)
@@ -204,7 +204,7 @@ def test_errors_come_to_the_handler_of_the_day_on_the_programs_communicator(
 ) -> None:
     ranks, faulty_calls = 4, 12
     variables = {"COLLTUNE_MEASURE": str(either.directory / "measure")} if measure else {}
-    guest = program(either.bench.mpicc, "live_guest.c")
+    guest = program(either.bench.installation.mpicc, "live_guest.c")
     done = either.run(ranks, [guest], either.emit(*prefer(either, number)), **variables)
     assert done.returncode == 0, done.stderr
     assert list(map(int, done.stdout.split())) == [ranks * faulty_calls, 0, 0, 0]
@@ -220,17 +220,17 @@ def test_a_tuning_says_by_which_way_it_is_in_force(either: Live, tmp_path: Path)
     assert tuning.files == {f"{FOLDER}/{LIVE_FILE}": either.emit(rules)}
     scenario = Scenario("bcast", 1, 4, 64)
 
-    def mpicc() -> Path:
-        return bench.installation.mpicc
+    def here() -> Installation:
+        return bench.installation
 
-    assert in_force_via(tuning, "file", os.environ, mpicc).rule_sets["bcast"].evaluate(scenario) == DEFAULT
-    found = in_force_via(tuning, "live", os.environ, mpicc)
+    assert in_force_via(tuning, "file", os.environ, here).rule_sets["bcast"].evaluate(scenario) == DEFAULT
+    found = in_force_via(tuning, "live", os.environ, here)
     assert found.rule_sets["bcast"].evaluate(scenario) == choice
     assert found.variables_at(tmp_path)["COLLTUNE_SELECT"] == str(tmp_path / FOLDER / LIVE_FILE)
     with pytest.raises(InputError, match="no way"):
-        in_force_via(tuning, "air", os.environ, mpicc)
+        in_force_via(tuning, "air", os.environ, here)
     with pytest.raises(InputError, match="holds no rules for the live selector"):
-        in_force_via(replace(tuning, live=None), "live", os.environ, mpicc)
+        in_force_via(replace(tuning, live=None), "live", os.environ, here)
     with pytest.raises(InputError, match="takes algorithms when a job starts"):
-        in_force_via(replace(tuning, live={}, files={}), "live", os.environ, mpicc)
+        in_force_via(replace(tuning, live={}, files={}), "live", os.environ, here)
     assert bench.installation.library in (Library.MPICH, Library.OPENMPI)

@@ -50,8 +50,8 @@ def test_a_known_delay_is_found_on_all_nodes(site: Site, program: str, collectiv
 
 def test_ranks_of_all_nodes_run_the_same_calls_by_default(site: Site) -> None:
     """Communicators over some of the nodes that come and go; their first ranks are on different nodes."""
-    spy = shared("switchback_spy.c", compiler=site.bench.mpicc)
-    calls = program(site.bench.mpicc, "switchback_calls.c", "-rdynamic")
+    spy = shared("switchback_spy.c", compiler=site.bench.installation.mpicc)
+    calls = program(site.bench.installation.mpicc, "switchback_calls.c", "-rdynamic")
     catalogue = site.bench.catalogue
     names = ("bcast", "allreduce", "allgather")
     choices = {name: catalogue.choices(name)[1] for name in names}

@@ -49,7 +49,7 @@ def show(bench: Workbench, two_nodes: NamespaceCluster) -> Show:
     def show(sizes: Sequence[int], variables: Mapping[str, str]) -> Shown:
         calls = [(name, size) for name in NAMED for size in sizes]
         preload = ":".join(filter(None, (variables.get("LD_PRELOAD", ""), namer())))
-        command = bench.command(making(bench.mpicc, calls, 2 * PPN), {**variables, "LD_PRELOAD": preload})
+        command = bench.command(making(bench.installation.mpicc, calls, 2 * PPN), {**variables, "LD_PRELOAD": preload})
         environment = {**os.environ, **two_nodes.environment, **command.environment}
         environment.pop("LD_PRELOAD")  # for the ranks, not for what starts them
         done = run_to_end(two_nodes.inside(*command.argv), env=environment, check=True)

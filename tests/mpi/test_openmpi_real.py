@@ -160,7 +160,8 @@ def test_a_file_runs_what_was_measured_by_control_variables(
     preload = f"{build_library(bench.installation.mpicc)}:{namer()}"
     calls = [(name, 960) for name in NAMED]
     command = bench.command(
-        making(bench.mpicc, calls, 4), {"LD_PRELOAD": preload, "COLLTUNE_SELECT": str(tmp_path / LIVE_FILE)}
+        making(bench.installation.mpicc, calls, 4),
+        {"LD_PRELOAD": preload, "COLLTUNE_SELECT": str(tmp_path / LIVE_FILE)},
     )
     environment = {key: value for key, value in command.environment.items() if key != "LD_PRELOAD"}
     done = run_to_end(command.argv, env={**os.environ, **OPENMPI, **environment}, check=True)

@@ -40,8 +40,8 @@ class Measured:
 
 
 def measured_in(mpi: Live, source: str) -> Measured:
-    spy = shared("switchback_spy.c", compiler=mpi.bench.mpicc)
-    made = Path(shutil.copy(program(mpi.bench.mpicc, source, "-rdynamic"), mpi.directory / "program"))
+    spy = shared("switchback_spy.c", compiler=mpi.bench.installation.mpicc)
+    made = Path(shutil.copy(program(mpi.bench.installation.mpicc, source, "-rdynamic"), mpi.directory / "program"))
     return Measured(mpi, spy, made, mpi.directory / "measure")
 
 

@@ -6,6 +6,7 @@ Importing it lists them in READERS.
 import io
 import json
 import re
+import struct
 import zlib
 from contextlib import suppress
 from functools import cache
@@ -44,10 +45,12 @@ from colltune.emit.openmpi.rules_file import RULES_FILE, OpenMpiEmitter
 from colltune.machine.described_file import parse_description
 from colltune.machine.described_mpi import VARIABLES_FILE, parse_variables
 from colltune.machine.hardware_features import read_features
+from colltune.machine.prebuilt import read_symbols
 from colltune.machine.record import RecordedMachine
 from colltune.measure.agent_process import parse_fields
 from colltune.mpi.detect import describe_machine
 from colltune.mpi.job import find_job, parse_host_file
+from colltune.mpi.programs import is_brought_for
 from colltune.schedule.topology_files import (
     parse_plain,
     parse_scheme,
@@ -99,6 +102,30 @@ def mpich_library(data: bytes) -> None:
     with folder(**{"libmpi.so": b"\x7fELF\0" + data + b"\0" + others + b"\0"}) as place:
         holds_named_trees(place / "libmpi.so")
         cut_default_trees(place / "libmpi.so")
+
+
+def _elf() -> list[bytes]:
+    """A library with two symbols, one of which others are to have."""
+    texts = b"\0libmpi.so.12\0MPI_Init\0ompi_x\0"
+    parts = [
+        struct.pack("<QQQQ", 14, 1, 0, 0),
+        struct.pack("<IBBHQQ", 14, 18, 0, 3, 64, 8) + struct.pack("<IBBHQQ", 23, 18, 0, 0, 0, 0),
+        texts,
+    ]
+    sections, at = struct.pack("<IIQQQQIIQQ", *[0] * 10), 64
+    for kind, part in zip((6, 11, 3), parts, strict=True):
+        sections += struct.pack("<IIQQQQIIQQ", 0, kind, 0, 0, at, len(part), 3, 0, 1, 0)
+        at += len(part)
+    head = struct.pack("<6s10xHHIQQQIHHHHHH", b"\x7fELF\x02\x01", 3, 62, 1, 0, 0, at, 0, 64, 0, 0, 64, 4, 3)
+    return [head + b"".join(parts) + sections]
+
+
+@reader("machine.prebuilt mpi.programs", of_bytes, _elf, (ValueError,))
+def library_symbols(data: bytes) -> None:
+    """And whether programs that are brought are for it, which is no error."""
+    with folder(**{"libmpi.so.12": data}) as place:
+        is_brought_for(place / "libmpi.so.12")
+    read_symbols(data)
 
 
 @reader("emit.openmpi.rules_file emit.openmpi.reader emit.openmpi.lint_rules", of_lines,

@@ -235,7 +235,7 @@ def seen(bench: Workbench) -> list[str]:
 def test_the_conformance_replay_of_a_large_job_finds_its_nodes(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workbench, "build", lambda *_: Path("conformance"))
+    monkeypatch.setattr(workbench, "program_for", lambda *_: Path("conformance"))
     result = replay(bench, {"bcast": RuleSet.always("bcast", SizeBasis.NONE)}, {}, short=True)
     assert result.passed, result
     assert result.cases == 1

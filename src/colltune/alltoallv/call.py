@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from colltune.core.errors import ColltuneError, InputError
-from colltune.machine.compile import build_parts
+from colltune.machine.compile import cache_directory
 from colltune.mpi.detect import find_mpi
 from colltune.mpi.libraries import library_in
+from colltune.mpi.programs import program_for
 
 _NAMED_MPI = "COLLTUNE_MPIEXEC"
 
@@ -103,4 +104,4 @@ def _compile() -> Path:
     running = library_in(MPI.Get_library_version().encode())
     if found.library is not running:
         raise InputError(f"mpi4py runs on {running} and {found.mpiexec} is {found.library}'s", "Name the former")
-    return build_parts(found.mpicc, ("alltoallv",), shared=True)
+    return program_for(found, ("alltoallv",), cache_directory(os.environ), shared=True)

@@ -5,9 +5,10 @@ from pathlib import Path
 
 from colltune.alltoallv.lookup_table import TABLE, load_table
 from colltune.core.sample import Environment
-from colltune.machine.compile import build_library, cache_directory, preload_variables
+from colltune.machine.compile import cache_directory, preload_variables
 from colltune.mpi.detect import describe_machine, mpi_at_hand
 from colltune.mpi.program import forwarded
+from colltune.mpi.programs import library_for
 from colltune.site.entry import fabric_here
 
 _VARIABLE = "COLLTUNE_ALLTOALLV"
@@ -35,7 +36,7 @@ def with_alltoallv(
         thread_level="",
     )
     load_table(table, here.with_fabric(fabric_here(environment)))
-    library = build_library(installation.mpicc, cache_directory(environment))
+    library = library_for(installation, cache_directory(environment))
     variables = {**preload_variables(library, environment), _VARIABLE: str(table.resolve())}
     told = forwarded(command[0], installation.library, variables)
     return [command[0], *told, *command[1:]], {**environment, **variables}

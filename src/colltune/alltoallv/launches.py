@@ -20,9 +20,10 @@ from colltune.core.space import Space
 from colltune.core.stop import StopRequest
 from colltune.distill.decide import Decided, decide
 from colltune.learn.decision import DecisionLearner
-from colltune.machine.compile import build_parts, cache_directory
+from colltune.machine.compile import cache_directory
 from colltune.measure.contract import Effort, Source
 from colltune.measure.watch import Watch, our_process
+from colltune.mpi.programs import program_for
 from colltune.search.campaign import Campaign, Outcome, models_of
 
 
@@ -54,7 +55,7 @@ class JobPatterns:
     def on(cls, workbench: Workbench, matrices: Sequence[Path] = ()) -> "JobPatterns":
         """Compiles the program. Raises InputError where that cannot be done."""
         cache = cache_directory(workbench.process_environment)
-        program = build_parts(workbench.installation.mpicc, AGENT_PARTS, cache)
+        program = program_for(workbench.installation, AGENT_PARTS, cache)
         return cls(workbench, program, matrices)
 
     @property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar, Protocol
 
 from colltune.catalog import Catalogue
@@ -16,6 +15,7 @@ from colltune.core.topology import Topology
 from colltune.measure.contract import Launch
 from colltune.measure.request import Settings
 from colltune.measure.watch import Watch
+from colltune.mpi.installation import Installation
 from colltune.store.tuning import Tuning
 
 # Hears of a launch: what happened, and facts about it.
@@ -154,8 +154,8 @@ class LibraryBench(Bench, Protocol):
     """A bench whose MPI library loads the files of a tuning."""
 
     @property
-    def mpicc(self) -> Path:
-        """The compiler of this MPI."""
+    def installation(self) -> Installation:
+        """The MPI."""
         ...
 
     def launch(self, seed: int, variables: Mapping[str, str] | None = None, *, on_event: Event = unheard) -> Launch:

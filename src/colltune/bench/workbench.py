@@ -21,7 +21,7 @@ from colltune.core.space import Space, shapes, tuned_sizes
 from colltune.core.topology import Topology
 from colltune.core.units import format_count
 from colltune.emit.contract import Emitter, variables_for
-from colltune.machine.compile import build, cache_directory, scratch_directory
+from colltune.machine.compile import AGENT, cache_directory, scratch_directory
 from colltune.machine.conditions import read_conditions
 from colltune.machine.process import run_launch
 from colltune.machine.record import RunningMachine
@@ -34,6 +34,7 @@ from colltune.mpi.installation import Installation
 from colltune.mpi.job import Job, Scheduler, find_job
 from colltune.mpi.launch import Command, LaunchRequest, launch
 from colltune.mpi.launch_line import LaunchLine, job_of_line, parse_launch_line
+from colltune.mpi.programs import program_for
 from colltune.schedule.found_topology import find_topology
 from colltune.schedule.topology_files import load_topology
 from colltune.site.entry import fabric_here
@@ -93,10 +94,6 @@ class Workbench:
     @property
     def catalogue(self) -> Catalogue:
         return self.backend.catalogue
-
-    @property
-    def mpicc(self) -> Path:
-        return self.installation.mpicc
 
     @property
     def library(self) -> LibraryBench:
@@ -199,7 +196,7 @@ class Workbench:
 
     def program(self, name: str, arguments: Sequence[str], variables: Mapping[str, str] | None = None) -> Program:
         """The program ``name`` of native/, compiled for this MPI, to run on the whole job under ``variables``."""
-        built = build(self.installation.mpicc, name, cache_directory(self.process_environment))
+        built = program_for(self.installation, (name,), cache_directory(self.process_environment))
         command = self.command([str(built), *arguments], variables)
         return Program(command.argv, {**self.process_environment, **command.environment, **(variables or {})})
 
@@ -300,7 +297,7 @@ class Workbench:
 
 
 def open_workbench(options: MachineOptions, environ: Mapping[str, str]) -> Workbench:
-    """Finds MPI and job, and compiles the agent. Raises InputError, with what to do, where something is missing."""
+    """Finds MPI, job and agent. Raises InputError, with what to do, where something is missing."""
     if options.thread_level not in THREAD_LEVELS:
         raise InputError(f"there is no thread level {options.thread_level!r}", f"Use {', '.join(THREAD_LEVELS)}")
     line = None if options.launch_line is None else parse_launch_line(shlex.split(options.launch_line), environ)
@@ -320,7 +317,7 @@ def open_workbench(options: MachineOptions, environ: Mapping[str, str]) -> Workb
         line=line,
         thread_level=options.thread_level,
         backend=backend,
-        agent=build(installation.mpicc, "agent", cache_directory(environ)),
+        agent=program_for(installation, (AGENT,), cache_directory(environ)),
         environment=Environment(
             mpi=str(installation.library),
             mpi_version=installation.version,

@@ -62,12 +62,13 @@ class AppliedTuning:
 
     def profiled(self, command: Sequence[str]) -> "tuple[Path, AppliedTuning]":
         """A file in the history of the directory for the profile of ``command``, and the same so that it is written."""
-        from colltune.machine.compile import build_library, cache_directory
+        from colltune.machine.compile import cache_directory
+        from colltune.mpi.programs import library_for
         from colltune.profile.profile_files import profile_variables
         from colltune.store.earlier import PROFILE, new_entry
 
         installation = mpi_at_hand(command, self.around, build=self.tuning.environment.mpi_build)
-        library = build_library(installation.mpicc, cache_directory(self.environment))
+        library = library_for(installation, cache_directory(self.environment))
         record = new_entry(self.directory, time.time()) / PROFILE
         return record, self.telling(profile_variables(library, record, self.environment))
 
@@ -130,7 +131,7 @@ def put_in_force(
     # A file that is in force already, by a module for example, would decide the calls by default.
     around = {name: value for name, value in around.items() if name not in tuning.variables}
     build = tuning.environment.mpi_build
-    tuning = in_force_via(tuning, via, around, lambda: mpi_at_hand(command, around, build=build).mpicc)
+    tuning = in_force_via(tuning, via, around, lambda: mpi_at_hand(command, around, build=build))
     variables = tuning.variables_at(directory)
     preloaded = preload_variables(variables[PRELOAD], around) if variables else {}
     return AppliedTuning(directory, tuning, around, variables, {**variables, **preloaded})

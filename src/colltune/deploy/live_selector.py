@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from colltune.bench.contract import LibraryBench
 from colltune.catalog import load
@@ -10,8 +9,10 @@ from colltune.core.errors import InputError
 from colltune.core.proven import Decision, Verdict, Why
 from colltune.core.rules import RuleSet
 from colltune.emit.live_rules import LIVE_FILE, LIVE_VARIABLE, LiveEmitter, live_basis
-from colltune.machine.compile import PRELOAD, build_library, cache_directory
+from colltune.machine.compile import PRELOAD, cache_directory
+from colltune.mpi.installation import Installation
 from colltune.mpi.libraries import record_of
+from colltune.mpi.programs import library_for
 from colltune.store.tuning import Tuning
 
 FOLDER = "live"
@@ -53,7 +54,7 @@ def by_selector_alone(
 ) -> Tuning:
     """``tuning`` with ``rule_sets`` and nothing else, as the selector decides. Raises as ``in_force_via``."""
     made = with_live(bench, replace(tuning, rule_sets=rule_sets, files={}, by_shape=None), rule_sets)
-    return in_force_via(made, "live", environment, lambda: bench.mpicc)
+    return in_force_via(made, "live", environment, lambda: bench.installation)
 
 
 def require_way(way: str) -> None:
@@ -62,10 +63,10 @@ def require_way(way: str) -> None:
         raise InputError(f"--via {way} is no way to put a tuning in force", f"Use {' or '.join(_WAYS)}")
 
 
-def in_force_via(tuning: Tuning, way: str, environment: Mapping[str, str], mpicc: Callable[[], Path]) -> Tuning:
+def in_force_via(tuning: Tuning, way: str, environment: Mapping[str, str], mpi: Callable[[], Installation]) -> Tuning:
     """``tuning`` as it decides by way of ``way``, "file" or "live": its rules, and the variables that put it in force.
 
-    "live" compiles the library that is preloaded with ``mpicc``, of the MPI that is here. Raises
+    "live" needs the library that is preloaded, for ``mpi``, which is the one that is here. Raises
     InputError for another way, for a thread level at which the selector refuses to work, and for a tuning without it.
     """
     require_way(way)
@@ -85,7 +86,7 @@ def in_force_via(tuning: Tuning, way: str, environment: Mapping[str, str], mpicc
             "the live selector does not work where several threads call MPI at once, and this was tuned for that",
             "Use --via file",
         )
-    library = build_library(mpicc(), cache_directory(environment))
+    library = library_for(mpi(), cache_directory(environment))
     catalogue = load(tuning.environment.mpi, tuning.environment.mpi_version)
     rule_sets = {c: tuning.live.get(c, RuleSet.always(c, live_basis(catalogue, c))) for c in tuning.rule_sets}
     variables = {PRELOAD: str(library), LIVE_VARIABLE: f"{{directory}}/{name}"}

@@ -157,7 +157,7 @@ def build_parts(mpicc: str | Path, names: Sequence[str], cache: Path | None = No
 
 def build_cpp(compiler: str | Path, directory: Path, cache: Path | None = None) -> Path:
     """The program made from the C++ in ``directory``; compiled if it is not yet there. Raises as ``build``."""
-    return _made(compiler, _Source.within(compiler, [directory], [directory], ".cpp"), directory.name, cache)
+    return _made(compiler, Source.within(compiler, [directory], [directory], ".cpp"), directory.name, cache)
 
 
 def build_library(mpicc: str | Path, cache: Path | None = None) -> Path:
@@ -169,19 +169,30 @@ def build_library(mpicc: str | Path, cache: Path | None = None) -> Path:
     cache = cache or cache_directory(os.environ)
     library, missing = _answer(build(mpicc, "probe", cache))
     identity = "\n".join([library, *missing])
-    source = _Source.of(mpicc, LIBRARY_PARTS, "-shared", "-fPIC", "-pthread", "-fvisibility=hidden")
-    entry = _Source.of(mpicc, (ENTRY,), *source.flags[-4:], f'-DCT_MPI_LIBRARY="{library}"', "-Wl,--as-needed")
-    stem = f"libcolltune-{_digest(mpicc, identity, source, entry)}"
-    target, core = cache / f"{stem}.so", cache / f"{stem}.core.so"
-    if not is_own(core):
-        _compile([str(mpicc), *source.arguments], LIBRARY_PARTS[0], core)
+    core, entry = library_sources(mpicc, library)
+    target = cache / f"libcolltune-{_digest(mpicc, identity, core, entry)}.so"
+    beside = core_beside(target, library)
+    if not is_own(beside):
+        compile_source([str(mpicc), *core.arguments], LIBRARY_PARTS[0], beside)
     if not is_own(target):
         with tempfile.NamedTemporaryFile("w", suffix=".map") as script:
             script.write("{ local: " + " ".join(f"{name};" for name in missing) + " };\n")
             script.flush()
             hidden = [f"-Wl,--version-script={script.name}"] if missing else []
-            _compile([str(mpicc), *hidden, *entry.arguments], ENTRY, target)
+            compile_source([str(mpicc), *hidden, *entry.arguments], ENTRY, target)
     return target
+
+
+def library_sources(mpicc: str | Path, library: str) -> "tuple[Source, Source]":
+    """Of the core of libcolltune.so, and of what stands before it: for the MPI whose library has that name."""
+    core = Source.of(mpicc, LIBRARY_PARTS, "-shared", "-fPIC", "-pthread", "-fvisibility=hidden")
+    named = (*core.flags[-4:], f'-DCT_MPI_LIBRARY="{library}"', "-Wl,--as-needed")
+    return core, Source.of(mpicc, (ENTRY,), *named)
+
+
+def core_beside(library: Path, mpi: str) -> Path:
+    """Where the core of libcolltune.so ``library`` is for the MPI whose library is called ``mpi``."""
+    return library.with_name(f"{library.stem}.{mpi}.core.so")
 
 
 def _answer(probe: Path) -> tuple[str, list[str]]:
@@ -200,7 +211,7 @@ def _answer(probe: Path) -> tuple[str, list[str]]:
 
 
 @dataclass(frozen=True)
-class _Source:
+class Source:
     """What one program or library is compiled from. ``wrapper``: what the compiler wrapper would run."""
 
     flags: tuple[str, ...]
@@ -209,7 +220,7 @@ class _Source:
     wrapper: str
 
     @classmethod
-    def of(cls, mpicc: str | Path, names: Sequence[str], *more: str) -> "_Source":
+    def of(cls, mpicc: str | Path, names: Sequence[str], *more: str) -> "Source":
         """Directories under native/; COMMON is in all but the library that is linked to no MPI."""
         beside = TIMING_PARTS if AGENT in names else ()
         directories = [source_directory(name) for name in (*names, *beside, COMMON)]
@@ -224,7 +235,7 @@ class _Source:
         included: Sequence[Path],
         language: Literal[".c", ".cpp"],
         *more: str,
-    ) -> "_Source":
+    ) -> "Source":
         """All of ``language`` in the directories ``made``, which may include what is in ``included``."""
         try:
             wrapper = run_launch([str(compiler), "-show"], around_wrapper(compiler, os.environ), 60.0)
@@ -246,7 +257,7 @@ class _Source:
         return [*self.flags, *map(str, self.sources)]
 
 
-def _digest(mpicc: str | Path, identity: str, *parts: _Source) -> str:
+def _digest(mpicc: str | Path, identity: str, *parts: Source) -> str:
     """Of all that decides what the compiler makes."""
     digest = hashlib.sha256(f"{mpicc} {identity}".encode())
     for part in parts:
@@ -258,21 +269,20 @@ def _digest(mpicc: str | Path, identity: str, *parts: _Source) -> str:
 
 
 def _build(mpicc: str | Path, names: Sequence[str], cache: Path | None, shared: bool) -> Path:
-    source = _Source.of(mpicc, names, *(("-shared", "-fPIC") if shared else ()))
+    source = Source.of(mpicc, names, *(("-shared", "-fPIC") if shared else ()))
     return _made(mpicc, source, names[0], cache, ".so" if shared else "")
 
 
-def _made(
-    compiler: str | Path, source: _Source, name: str, cache: Path | None, ending: Literal["", ".so"] = ""
-) -> Path:
+def _made(compiler: str | Path, source: Source, name: str, cache: Path | None, ending: Literal["", ".so"] = "") -> Path:
     """The file in the cache, compiled if it is not yet there."""
     target = (cache or cache_directory(os.environ)) / f"{name}-{_digest(compiler, '', source)}{ending}"
     if not is_own(target):
-        _compile([str(compiler), *source.arguments], name, target)
+        compile_source([str(compiler), *source.arguments], name, target)
     return target
 
 
-def _compile(command: Sequence[str], name: str, target: Path) -> None:
+def compile_source(command: Sequence[str], name: str, target: Path) -> None:
+    """Makes ``target``, which is colltune's ``name``, by ``command``. Raises InputError as ``build``."""
     with on_os_error(f"cannot write to the cache {target.parent}", "Set COLLTUNE_CACHE to a writable directory"):
         target.parent.mkdir(parents=True, exist_ok=True)
         # Compiled beside the target and renamed, so that two jobs that start together never run half a program.

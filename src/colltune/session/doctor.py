@@ -17,6 +17,7 @@ from colltune.mpi.detect import find_mpi
 from colltune.mpi.installation import Installation
 from colltune.mpi.job import Job
 from colltune.mpi.libraries import record_of
+from colltune.mpi.programs import describe_programs
 
 NONBLOCKING = (
     *("iallgather", "iallgatherv", "iallreduce", "ialltoall", "ialltoallv", "ialltoallw", "ibarrier", "ibcast"),
@@ -192,7 +193,7 @@ def _found(bench: Workbench) -> list[tuple[str, str]]:
         job = f"{bench.job.scheduler}: {bench.nodes} nodes x {bench.ppn} ranks"
     return [
         *_of_mpi(found),
-        ("compiler", f"{found.mpicc}"),
+        ("programs", describe_programs(found)),
         ("agent", f"{bench.agent}"),
         ("job", job),
         ("thread level", bench.thread_level),

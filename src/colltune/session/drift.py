@@ -146,5 +146,5 @@ def check(directory: Path, machine: MachineOptions, *, short: bool = False, via:
     tuning = load_deployable(directory)
     require_sound(tuning, str(directory))
     bench = open_tuned_workbench(machine, tuning.environment, os.environ)
-    tuning = in_force_via(tuning, via, os.environ, lambda: bench.installation.mpicc)
+    tuning = in_force_via(tuning, via, os.environ, lambda: bench.installation)
     return replay(bench, tuning.rule_sets, tuning.variables_at(directory), short=short)

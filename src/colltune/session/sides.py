@@ -130,7 +130,7 @@ def _side(named: NamedSide, name: str, bench: Workbench, environ: Mapping[str, s
     if named.tuning is None:
         return Side(name, bench, _file_variables(named.path, bench))
     require_tuned(bench, named.tuning.environment)
-    tuning = in_force_via(named.tuning, via, environ, lambda: bench.installation.mpicc)
+    tuning = in_force_via(named.tuning, via, environ, lambda: bench.installation)
     side = tuned_side(name, bench, tuning, named.path)
     if PRELOAD not in side.variables:
         return side

@@ -11,9 +11,10 @@ from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment
 from colltune.emit.live_rules import LIVE_FILE, LIVE_VARIABLE, LiveEmitter
-from colltune.machine.compile import build_library, cache_directory, preload_variables
+from colltune.machine.compile import cache_directory, preload_variables
 from colltune.machine.files import read_text
 from colltune.mpi.detect import mpi_at_hand
+from colltune.mpi.programs import library_for
 from colltune.store.tuning import Tuning
 
 _HEAD = "colltune-count 1"
@@ -189,7 +190,7 @@ def begin_counting(tuning: Tuning, environment: Mapping[str, str], command: Sequ
     """
     try:
         installation = mpi_at_hand(command, environment, build=tuning.environment.mpi_build)
-        library = build_library(installation.mpicc, cache_directory(environment))
+        library = library_for(installation, cache_directory(environment))
         place = Path(tempfile.mkdtemp(prefix="count-", dir=cache_directory(environment)))
         variables = {**preload_variables(library, environment), _COUNT: str(place / "count")}
         if LIVE_VARIABLE not in tuning.variables:

@@ -193,16 +193,17 @@ def profile_run(
 
     ``mpiexec``: of the application's MPI, where the command does not start with it.
     """
-    from colltune.machine.compile import build_library, cache_directory
+    from colltune.machine.compile import cache_directory
     from colltune.mpi.detect import mpi_at_hand
     from colltune.mpi.program import launcher_of
+    from colltune.mpi.programs import library_for
     from colltune.profile.profile_files import preload_command, preload_environment
 
     _require_file(out)
     for old in part_files(out):
         old.unlink()
     installation = mpi_at_hand(command, environment, mpiexec=mpiexec)
-    library = build_library(installation.mpicc, cache_directory(environment))
+    library = library_for(installation, cache_directory(environment))
     arguments = [launcher_of(command, installation.mpiexec.parent, environment.get("PATH", "")), *command[1:]]
     arguments = preload_command(arguments, installation.library)
     code = run_child(arguments, preload_environment(library, out, environment))
