@@ -56,10 +56,15 @@ def test_recorded_environments(name: str, scheduler: str, expected: tuple[Node, 
     assert job.ppn == min(node.slots for node in expected)
 
 
-def test_a_job_of_several_components_is_refused_with_how_to_name_one(tmp_path: Path) -> None:
+def test_of_a_job_of_several_components_the_first_is_taken_and_named_as_a_part(tmp_path: Path) -> None:
     of_component = {"SLURM_JOB_NODELIST_HET_GROUP_0": "n[1-2]", "SLURM_JOB_NODELIST_HET_GROUP_1": "big1"}
+    of_component |= {"SLURM_TASKS_PER_NODE_HET_GROUP_0": "4,3", "SLURM_TASKS_PER_NODE_HET_GROUP_1": "96"}
     environment = {**recorded("slurm-batch"), "SLURM_HET_SIZE": "2", **of_component}
-    with pytest.raises(InputError, match="2 components"):
+    job = find_job(environment)
+    assert job.nodes == nodes(("n1", 4), ("n2", 3))
+    assert "the first of the 2 components" in job.part
+    del environment["SLURM_JOB_NODELIST_HET_GROUP_0"]
+    with pytest.raises(InputError, match="host list"):
         find_job(environment)
     hosts = tmp_path / "hosts"
     hosts.write_text("n1\nn2\n")

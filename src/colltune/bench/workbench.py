@@ -138,7 +138,7 @@ class Workbench:
     def warnings(self) -> list[str]:
         crowded = any(self.ppn > node.slots for node in self.job.nodes[: self.nodes])
         unknown = [self.catalogue.warning] if self.catalogue.warning else []
-        return [*unknown, _CROWDED] if crowded else unknown
+        return [*unknown, *filter(None, [self.job.part]), *([_CROWDED] if crowded else [])]
 
     def settings(self, collective: str, choice: Choice) -> Settings | None:
         """The control variables of a choice with their integers; None where this library does not know them."""

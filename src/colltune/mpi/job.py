@@ -12,6 +12,7 @@ from colltune.core.hostlist import MOST_HOSTS, expand_hostlist, parse_counts
 from colltune.machine.file_formats import HOST_LINE, Format, plain_text, require_format
 from colltune.machine.files import read_file
 
+_FIRST = "_HET_GROUP_0"  # how variables end that are of the first component of a Slurm job
 _HOST_FILE = "Write a host or a list of hosts in each line, for example node01, node01:8 or node[01-04]:8"
 
 
@@ -34,10 +35,11 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The nodes that may be used, in the scheduler's order."""
+    """The nodes that may be used, in the scheduler's order. ``part``: in words, of what these are a part, if of any."""
 
     scheduler: Scheduler
     nodes: tuple[Node, ...]
+    part: str = ""
 
     def __post_init__(self) -> None:
         if not self.nodes:
@@ -67,10 +69,10 @@ def find_job(
     if flux_resources is not None:
         return Job(Scheduler.FLUX, _flux_nodes(flux_resources))
     if (components := environment.get("SLURM_HET_SIZE", "1")) != "1":
-        raise InputError(
-            f"this Slurm job has {components} components, which no single step starts alike (SLURM_HET_SIZE)",
-            "Give the nodes of one component by --hostfile: scontrol show hostnames $SLURM_JOB_NODELIST_HET_GROUP_0",
-        )
+        # Where srun is told nothing else, it starts programs on the first.
+        first = {name[: -len(_FIRST)]: value for name, value in environment.items() if name.endswith(_FIRST)}
+        part = f"the first of the {components} components of this Slurm job is meant; name other nodes by --hostfile"
+        return Job(Scheduler.SLURM, _slurm_nodes(first), part)
     if "SLURM_JOB_NODELIST" in environment or "SLURM_NODELIST" in environment:
         return Job(Scheduler.SLURM, _slurm_nodes(environment))
     if "PBS_NODEFILE" in environment:
