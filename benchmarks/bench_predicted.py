@@ -29,7 +29,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import compress, pairwise
 from pathlib import Path
 from statistics import fmean, median
 from tempfile import TemporaryDirectory
@@ -89,7 +89,10 @@ class Compared:
 
     def chosen(self, risk: float) -> int | None:
         """The place of what replaces the default."""
-        return safest(self.mean, self.std, risk) if self.inside else None
+        if not (self.inside and len(self.mean)):
+            return None
+        [place], [is_safe] = safest(self.mean, self.std, risk, np.zeros(len(self.mean)))
+        return int(place) if is_safe else None
 
 
 @dataclass(frozen=True)
@@ -116,8 +119,9 @@ def left_out(grid: Grid, others: Mapping[str, Grid], theta: np.ndarray, scaled: 
     for scenario, default_s, near in zip(grid.scenarios, grid.default_s, inside, strict=True):
         measured = {choice: grid.time(scenario, choice) for choice in grid.space.choices(scenario)}
         elsewhere = [choice for choice in measured if kind_of(grid.collective, choice) in own.column]
-        known = {choice: measured[choice] for choice in elsewhere if own.knows((scenario, choice))}
-        turns += [compared(model, scenario, choice, measured[choice], known, near) for choice in elsewhere]
+        is_known = own.knows([(scenario, choice) for choice in elsewhere])
+        known = {choice: measured[choice] for choice in compress(elsewhere, is_known)}
+        turns += compared(model, scenario, {choice: measured[choice] for choice in elsewhere}, known, near)
         if np.isfinite(default_s):
             headroom += max(0.0, float(np.log(default_s / min(measured.values()))))
             same = [
@@ -125,17 +129,20 @@ def left_out(grid: Grid, others: Mapping[str, Grid], theta: np.ndarray, scaled: 
                 for choice, time_s in measured.items()
                 if _OF_LIBRARY.search(choice.algorithm) and abs(np.log(time_s / default_s)) <= _SAME
             ]
-            recorded.append(compared(model, scenario, same[0], default_s, known, near) if len(same) == 1 else None)
+            base = {same[0]: default_s} if len(same) == 1 else {}
+            recorded += compared(model, scenario, base, known, near) or [None]
     return LeftOut(turns, recorded, headroom)
 
 
 def compared(
-    model: TimesModel, scenario: Scenario, base: Choice, base_s: float, known: Mapping[Choice, float], near: bool
-) -> Compared:
-    """``base``, which took ``base_s``, and all others that are ``known``, by their times; none where it is not."""
-    others = [choice for choice in known if choice != base and base in known]
-    [(mean, std)] = model.against(scenario.collective, [(scenario, base, others)])
-    return Compared(mean, std, np.log([known[choice] / base_s for choice in others]), near)
+    model: TimesModel, scenario: Scenario, bases: Mapping[Choice, float], known: Mapping[Choice, float], near: bool
+) -> list[Compared]:
+    """Each of ``bases``, by its time, and all others that are ``known``; none where it is not."""
+    groups = [(scenario, base, [one for one in known if one != base and base in known]) for base in bases]
+    mean, std = model.against(scenario.collective, groups)
+    true = np.log([known[choice] / bases[base] for _, base, others in groups for choice in others])
+    ends = np.cumsum([len(others) for _, _, others in groups])[:-1]
+    return [Compared(*own, near) for own in zip(*(np.split(each, ends) for each in (mean, std, true)), strict=True)]
 
 
 def handed_over(every: Sequence[Compared | None], risk: float) -> dict[str, float]:
@@ -308,29 +315,23 @@ def tunings_part(tables: Tables, gained: Mapping[str, float], headroom: Mapping[
 
 
 def time_part() -> dict[str, float]:
-    """Processor time of `colltune predict` for 32 x 64 ranks, and what it starts: the median, in seconds."""
+    """Processor time of `colltune predict` for 32 x 64 ranks, and what it starts: the median, in seconds.
+
+    The modules are compiled, as in an installation, after the first run.
+    """
     found = []
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     names = ("allgather", "allreduce", "alltoall", "reduce_scatter")
-    for _ in range(5):
-        with TemporaryDirectory(prefix="colltune-") as place:
+    with TemporaryDirectory(prefix="colltune-") as place:
+        environment |= {"OMP_NUM_THREADS": "1", "PYTHONPYCACHEPREFIX": place}
+        command = [sys.executable, "-m", "colltune", "predict", *names, "--nodes", "32", "--ppn", "64", "--out"]
+        for number in range(5):
             before = os.times()
-            command = [
-                sys.executable,
-                "-m",
-                "colltune",
-                "predict",
-                *names,
-                "--out",
-                place,
-                "--nodes",
-                "32",
-                "--ppn",
-                "64",
-            ]
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=os.environ | {"OMP_NUM_THREADS": "1"})
+            out = f"{place}/tuned-{number}"
+            subprocess.run([*command, out], check=True, stdout=subprocess.DEVNULL, env=environment)
             after = os.times()
-        spent = after.children_user - before.children_user, after.children_system - before.children_system
-        found.append(sum(spent))
+            spent = after.children_user - before.children_user, after.children_system - before.children_system
+            found.append(sum(spent))
     return {"seconds_32x64": median(found)}
 
 

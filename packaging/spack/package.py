@@ -2,6 +2,7 @@
 #   spack repo create colltune-repo colltune && spack repo add colltune-repo/spack_repo/colltune
 #   mkdir colltune-repo/spack_repo/colltune/packages/py_colltune
 #   cp package.py colltune-repo/spack_repo/colltune/packages/py_colltune/
+#   cp -r py_msgspec colltune-repo/spack_repo/colltune/packages/  # unless Spack has it by now
 #   spack install py-colltune ^mpich
 
 from spack_repo.builtin.build_systems.python import PythonPackage

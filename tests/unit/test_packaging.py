@@ -75,6 +75,9 @@ def test_the_spack_recipe_asks_for_the_same_packages() -> None:
     for requirement in METADATA["dependencies"]:
         name, _, version = re.fullmatch(r"([\w-]+)(>=)([\d.]+)", requirement).groups()  # type: ignore[union-attr]
         assert f'depends_on("py-{name}@{version}:"' in recipe
+    # Spack's own packages lack this one.
+    own = (ROOT / "packaging" / "spack" / "py_msgspec" / "package.py").read_text(encoding="utf-8")
+    assert 'version("0.22.0"' in own
     assert f'depends_on("python@{METADATA["requires-python"].removeprefix(">=")}:"' in recipe
 
 

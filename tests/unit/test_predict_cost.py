@@ -9,7 +9,7 @@ from scipy.stats import t as student
 from colltune.core.proven import Guess
 from colltune.core.sample import DEFAULT, Choice, Scenario
 from colltune.predict.bursts import in_flight, posts_at_once
-from colltune.predict.cost import RELATIVE_COLUMNS, TERMS, kind_of, relative_columns, relative_seconds, terms
+from colltune.predict.cost import RELATIVE_COLUMNS, TERMS, Sent, kind_of, terms
 from colltune.predict.deviation import LOSS, deviations, probability_of_loss
 from colltune.predict.guesses import MOST_PROBABLE, gain_texts, vetoed
 from colltune.predict.model import TimesModel
@@ -53,16 +53,16 @@ def test_nothing_is_said_of_what_nobody_described() -> None:
     unknown = [(SCENARIOS[0], Choice("of_tomorrow")), (SCENARIOS[0], DEFAULT)]
     unknown.append((Scenario("allreduce", 4096, 128, 64), CHOICES[0]))  # more ranks than there is time to go through
     assert np.isnan(terms(unknown)).all()
-    assert (relative_columns(unknown) == -1.0).all()
-    assert (relative_seconds(unknown, machine(1e-6, 1e-10)) == -1.0).all()
+    assert (Sent.of(unknown).relative() == -1.0).all()
+    assert (Sent.of(unknown).relative_seconds(machine(1e-6, 1e-10)) == -1.0).all()
     assert fit_constants(dict.fromkeys(unknown, 1.0)) is None
 
 
 def test_columns_do_not_depend_on_what_else_is_asked() -> None:
-    together, values = relative_columns(PAIRS), machine(1e-6, 1e-10)
-    assert together.shape == (len(PAIRS), RELATIVE_COLUMNS)
-    assert np.array_equal(together[5], relative_columns([PAIRS[5]])[0])
-    assert relative_seconds(PAIRS, values)[5] == relative_seconds([PAIRS[5]], values)[0]
+    together, alone, values = Sent.of(PAIRS), Sent.of([PAIRS[5]]), machine(1e-6, 1e-10)
+    assert together.relative().shape == (len(PAIRS), RELATIVE_COLUMNS)
+    assert np.array_equal(together.relative()[5], alone.relative()[0])
+    assert together.relative_seconds(values)[5] == alone.relative_seconds(values)[0]
 
 
 def test_the_mean_of_constants_lies_between_them() -> None:
@@ -77,7 +77,7 @@ def test_an_algorithm_that_no_source_measured_is_known_by_what_it_sends() -> Non
         for one in ((2e-6, 1e-10), (4e-6, 2e-10))
     ]
     prior = learn_times(dict(zip("ab", sources, strict=True)))
-    assert not prior.knows((SCENARIOS[0], Choice("ring")))
+    assert not prior.knows([(SCENARIOS[0], Choice("ring"))]).any()
     small, large = (Scenario("allreduce", 16, 8, size) for size in (64, 1 << 22))
     said = {s: prior.predict([(s, choice) for choice in CHOICES]).log_time for s in (small, large)}
     ring, doubling = NAMES.index("ring"), NAMES.index("recursive_doubling")
@@ -150,10 +150,10 @@ def test_a_default_is_not_held_for_slow_for_posting_more_than_was_borne():
     """Elsewhere it may have stalled; where the library does it by itself it may be the fastest."""
     model = TimesModel({"alltoall": learn_times({"a": bursting(breaks_at=2000, ppn=32)})}, amplitudes(PRIOR_THETA))
     scenario = Scenario("alltoall", 32, 64, 64)
-    [(as_default, std), (as_choice, _)] = model.against(
+    (as_default, as_choice), std = model.against(
         "alltoall", [(scenario, AT_ONCE, [IN_TURNS]), (scenario, IN_TURNS, [AT_ONCE])]
     )
-    assert as_choice[0] > -as_default[0] + 1.0
+    assert as_choice > -as_default + 1.0
     assert std[0] > 1.0
 
 
@@ -198,8 +198,8 @@ def test_an_algorithm_is_known_by_what_it_sends_once_two_clusters_measured_that(
     assert kind_of("allreduce", Choice("ring")) != kind_of("allreduce", Choice("rabenseifner"))
     learned = learn_times({"a": SOURCES["a"], "b": table(1e-6, 4e-10, 2, SUMS[2:])})
     scenario = SUMMED[3]
-    known = {name: learned.knows((scenario, Choice(name))) for name in ("rabenseifner_ompi", "ring", "of_tomorrow")}
-    assert known == {"rabenseifner_ompi": True, "ring": False, "of_tomorrow": False}
+    names = ("rabenseifner_ompi", "ring", "of_tomorrow")
+    assert learned.knows([(scenario, Choice(name)) for name in names]).tolist() == [True, False, False]
     assert np.isnan(learned.predict([(scenario, Choice("of_tomorrow")), (scenario, DEFAULT)]).log_time).all()
 
 
@@ -235,8 +235,8 @@ def test_deviations_are_those_of_the_process_that_they_are_fitted_with() -> None
         covariance = kernel.covariance(columns, columns)
         variance = np.diag(covariance)
         expected = variance[1:] + variance[0] - 2.0 * covariance[0, 1:]
-        marks = columns.unborne[1:], np.full(3, columns.unborne[0])
-        found = deviations(amplitudes(PRIOR_THETA), values, some[1:], some[:1] * 3, marks)
+        rows, bases = np.arange(1, 4), np.zeros(3, dtype=int)
+        found = deviations(amplitudes(PRIOR_THETA), values, Sent.of(some), rows, bases, columns.unborne)
         assert found == pytest.approx(np.sqrt(expected))
 
 
@@ -260,7 +260,10 @@ OTHERS = (Choice("bruck"), Choice("recursive_doubling"))
 
 
 def guessed(mean: tuple[float, float], std: tuple[float, float], risk: float = MOST_PROBABLE) -> Guess:
-    return vetoed(SCENARIO, Choice("ring"), OTHERS, np.array(mean), np.array(std), risk)
+    group = (SCENARIO, Choice("ring"), OTHERS)
+    first, second = vetoed([group, group], np.array([*mean, 1.0, 2.0]), np.array([*std, 0.1, 0.1]), risk)
+    assert second.choice == DEFAULT
+    return first
 
 
 def test_the_fastest_of_the_safe_ones_replaces_the_default() -> None:
@@ -278,9 +281,7 @@ def test_a_choice_that_may_lose_too_probably_is_vetoed_until_more_is_risked() ->
     assert 0.9 < kept.sureness < 0.99
     assert "may lose 3%" in kept.reason
     assert guessed(mean, std, risk=0.1).choice == OTHERS[0]
-
-
-def test_what_is_expected_to_gain_nothing_stays_out_at_any_risk() -> None:
+    # What is expected to gain nothing stays out at any risk.
     assert guessed((0.01, 0.02), (0.2, 0.2), risk=0.5).choice == DEFAULT
 
 

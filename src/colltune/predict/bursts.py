@@ -6,6 +6,7 @@ machines, and the times below it do not reveal it. MPICH throttles scattered all
 """
 
 import re
+from functools import cache
 
 from colltune.core.sample import Choice, Scenario
 
@@ -13,9 +14,17 @@ _AT_ONCE = re.compile(r"non_?blocking|scatter_?dest|(?:^|_)linear(?!_sync)")
 _GROUP = re.compile(r"(\d+)_procs_leader")
 
 
+@cache
 def posts_at_once(choice: Choice) -> bool:
     """Whether a rank starts all its messages before it waits for any of them."""
     return bool(_AT_ONCE.search(choice.algorithm))
+
+
+@cache
+def _group(choice: Choice) -> int:
+    """Ranks of a group; 0 where the whole node is one."""
+    match = _GROUP.search(choice.algorithm)
+    return int(match[1]) if match else int(dict(choice.parameters).get("procs_per_leader", 0))
 
 
 def in_flight(scenario: Scenario, choice: Choice) -> float:
@@ -25,9 +34,7 @@ def in_flight(scenario: Scenario, choice: Choice) -> float:
     all leaders (hierarchical) or to one of each node (multileader); every rank sends to one rank of each group or node
     (locality or node aware).
     """
-    name, ppn, nodes = choice.algorithm, scenario.ppn, scenario.nodes
-    match = _GROUP.search(name)
-    group = int(match[1]) if match else int(dict(choice.parameters).get("procs_per_leader", 0))
+    name, ppn, nodes, group = choice.algorithm, scenario.ppn, scenario.nodes, _group(choice)
     senders, partners = float(ppn), float(scenario.ranks)
     if "hierarchical" in name:
         senders, partners = ppn / (group or ppn), scenario.ranks / (group or ppn)

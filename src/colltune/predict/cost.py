@@ -5,117 +5,111 @@ and work on memory (``colltune.traffic``). The constants are the mean of those o
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
-from operator import attrgetter
 
 import numpy as np
+from numpy.typing import NDArray
 
 from colltune.catalog.read import read_toml
 from colltune.core.sample import DEFAULT, Choice, Scenario, parse_choice
-from colltune.learn.scenario_columns import Floats
+from colltune.learn.scenario_columns import Floats, scenario_columns
 from colltune.predict.bursts import in_flight
-from colltune.traffic import Traffic, describe
+from colltune.traffic import COLUMNS, traffic_of
 
 # A time is the sum of these numbers, each times a constant. Two thresholds stand for the protocol of large messages.
 TERMS = (
     "call", "network_rounds", "local_rounds", "rank_messages", "node_messages", "rank_network_bytes", "node_bytes",
     "local_bytes", "reduced_bytes", "copied_bytes", "far_bytes", "rounds_beyond_8k", "rounds_beyond_256k",
 )  # fmt: skip
-_counted = attrgetter(*TERMS[1:-2])
-_MOST_RANKS = 16384
-# Textbook algorithms of each collective: by them terms are compared at one scenario.
+_COUNTED = list(map(COLUMNS.index, TERMS[1:-2]))
+_ROUNDS, _MESSAGES, _BYTES = map(COLUMNS.index, ("network_rounds", "rank_network_messages", "rank_network_bytes"))
+# Textbook algorithms of each collective, two or none: by them what is sent is compared at one scenario.
 _REFERENCE: dict[str, list[str]] = read_toml("textbook")
+_ABSOLUTE = list(map(COLUMNS.index, ("burst", "burst_rank", "largest", "network_rounds")))
+# What is compared with the references, beside the model's own time: all that adds up over the rounds, but for memory.
+_RELATIVE = [at for at, name in enumerate(COLUMNS) if name not in ("burst", "burst_rank", "largest", "memory_bytes")]
+RELATIVE_COLUMNS = len(_RELATIVE) + len(_ABSOLUTE)
+_FARTHEST = 5.0
+# Shapes and a size at which choices are compared by what they send: nodes, ranks per node, bytes.
+_COMPARED_AT = ((16, 4, 65536), (8, 1, 1024))
 
 Pair = tuple[Scenario, Choice]
+Kind = tuple[object, ...]
+Places = NDArray[np.intp]
 
 
 def terms(pairs: Sequence[Pair]) -> Floats:
     """(n, d): the terms of each pair; NaN for one without a description."""
-    return np.array([_terms(*pair) for pair in pairs], dtype=float).reshape(len(pairs), len(TERMS))
+    return _terms(traffic_of(pairs))
 
 
-@lru_cache(maxsize=100_000)
-def described(scenario: Scenario, choice: Choice) -> Traffic | None:
-    """The traffic of a pair; None for the default, and on more ranks than there is time to go through."""
-    return None if choice == DEFAULT or scenario.ranks > _MOST_RANKS else describe(scenario, choice)
+def _terms(traffic: Floats) -> Floats:
+    rounds = traffic[:, _ROUNDS]
+    mean = traffic[:, _BYTES] / np.maximum(traffic[:, _MESSAGES], 1.0)
+    call = np.where(np.isnan(rounds), np.nan, 1.0)
+    return np.column_stack([call, traffic[:, _COUNTED], rounds * (mean > 8192), rounds * (mean > 262144)])
 
 
-@lru_cache(maxsize=100_000)
-def _terms(scenario: Scenario, choice: Choice) -> tuple[float, ...]:
-    found = described(scenario, choice)
-    if found is None:
-        return (float("nan"),) * len(TERMS)
-    mean = found.rank_network_bytes / max(found.rank_network_messages, 1.0)
-    return 1.0, *_counted(found), found.network_rounds * (mean > 8192), found.network_rounds * (mean > 262144)
+@dataclass(frozen=True, eq=False)
+class Sent:
+    """n pairs in s scenarios, and what they send.
+
+    ``scenario`` (n,): the place of each pair's. ``z`` (n, 3): scenarios as numbers; ``flying`` (n,): messages in
+    flight. ``traffic`` (n, t): in the order of COLUMNS; ``textbook`` (2 s, t): of two algorithms in each scenario; NaN
+    where nobody knows.
+    """
+
+    pairs: Sequence[Pair]
+    scenario: Places
+    z: Floats
+    flying: Floats
+    traffic: Floats
+    textbook: Floats
+
+    @classmethod
+    def of(cls, pairs: Sequence[Pair]) -> "Sent":
+        places: dict[Scenario, int] = {}
+        own = np.array([places.setdefault(scenario, len(places)) for scenario, _ in pairs], dtype=np.intp)
+        flying = np.array([in_flight(*pair) for pair in pairs])
+        textbook = traffic_of([(scenario, other) for scenario in places for other in _references(scenario.collective)])
+        return cls(pairs, own, scenario_columns(list(places))[own], flying, traffic_of(pairs), textbook)
+
+    def relative(self) -> Floats:
+        """(n, RELATIVE_COLUMNS): logarithms of the traffic over that of textbook algorithms; -1 where unknown."""
+        least = _least(self.textbook)[self.scenario]
+        ratios = (self.traffic[:, _RELATIVE] + 1.0) / (least[:, _RELATIVE] + 1.0)
+        found = np.log2(np.hstack([ratios, self.traffic[:, _ABSOLUTE] + 1.0]))
+        return np.where(np.isnan(ratios[:, :1]), -1.0, found)
+
+    def shares(self, values: Floats) -> Floats:
+        """(n, d): of each term in the cost model's time, by the constants ``values`` (d,); 0 where unknown."""
+        seconds = _terms(self.traffic) * values
+        known = np.isfinite(seconds).all(axis=1, keepdims=True)
+        whole = np.where(known, np.nansum(seconds, axis=1, keepdims=True), 1.0)
+        return np.asarray(np.where(known, seconds, 0.0) / np.maximum(whole, 1e-30))
+
+    def relative_seconds(self, values: Floats) -> Floats:
+        """(n,): the logarithm of the model's time over the best textbook one's, cut off at 5; -1 where unknown."""
+        ratio = _terms(self.traffic) @ values / _least(_terms(self.textbook) @ values)[self.scenario]
+        known = np.isfinite(ratio) & (ratio > 0)
+        return np.where(known, np.clip(np.log(np.where(known, ratio, 1.0)), -_FARTHEST, _FARTHEST), -1.0)
 
 
-_ABSOLUTE = ("burst", "burst_rank", "largest", "network_rounds")
-# What is compared with the references, beside the model's own time: all that adds up over the rounds, but for memory.
-_RELATIVE = tuple(one for one in Traffic.__slots__ if one not in ("burst", "burst_rank", "largest", "memory_bytes"))
-RELATIVE_COLUMNS = len(_RELATIVE) + len(_ABSOLUTE)
-_compared, _absolute = attrgetter(*_RELATIVE), attrgetter(*_ABSOLUTE)
-_FARTHEST = 5.0
+def _least(textbook: Floats) -> Floats:
+    """Of the two of each scenario, or of that which is known."""
+    return np.fmin(textbook[::2], textbook[1::2])
 
 
-# Shapes and a size at which choices are compared by what they send: nodes, ranks per node, bytes.
-_COMPARED_AT = ((16, 4, 65536), (8, 1, 1024))
-Kind = tuple[object, ...]
+@cache
+def _references(collective: str) -> tuple[Choice, ...]:
+    return tuple(map(parse_choice, _REFERENCE.get(collective, (str(DEFAULT), str(DEFAULT)))))
 
 
 @lru_cache(maxsize=2_000)
 def kind_of(collective: str, choice: Choice) -> Kind:
     """What a choice sends: alike for choices, of whatever library, that send the same; its name where none knows."""
-    pairs = [(Scenario(collective, *at), choice) for at in _COMPARED_AT]
-    if any(described(*pair) is None for pair in pairs):
+    both = Sent.of([(Scenario(collective, *at), choice) for at in _COMPARED_AT])
+    if np.isnan(both.traffic).any():
         return (str(choice),)
-    sent = np.round(relative_columns(pairs), 3).ravel().tolist()
-    return (*sent, *(round(np.log2(in_flight(*pair)), 2) for pair in pairs))
-
-
-@lru_cache(maxsize=20_000)
-def _references(scenario: Scenario) -> tuple[Choice, ...]:
-    return tuple(choice for choice in _textbook(scenario.collective) if described(scenario, choice) is not None)
-
-
-@cache
-def _textbook(collective: str) -> tuple[Choice, ...]:
-    return tuple(map(parse_choice, _REFERENCE.get(collective, ())))
-
-
-@lru_cache(maxsize=20_000)
-def _least(scenario: Scenario) -> tuple[float, ...] | None:
-    """The least of each of _RELATIVE that a reference has; None where there is no reference."""
-    others = [described(scenario, other) for other in _references(scenario)]
-    return tuple(map(min, zip(*(_compared(other) for other in others if other is not None), strict=True))) or None
-
-
-def relative_columns(pairs: Sequence[Pair]) -> Floats:
-    """(n, RELATIVE_COLUMNS): logarithms of the traffic over that of textbook algorithms; -1 where unknown."""
-    found = np.full((len(pairs), RELATIVE_COLUMNS), -1.0)
-    own = [(described(*pair), _least(pair[0])) for pair in pairs]
-    known = [(row, traffic, least) for row, (traffic, least) in enumerate(own) if traffic is not None and least]
-    if known:
-        rows, sent, references = zip(*known, strict=True)
-        compared, absolute = np.array([_compared(one) for one in sent]), np.array([_absolute(one) for one in sent])
-        ratios = (compared + 1.0) / (np.array(references) + 1.0)
-        found[list(rows)] = np.log2(np.hstack([ratios, absolute + 1.0]))
-    return found
-
-
-def textbook_seconds(scenarios: Sequence[Scenario], values: Floats) -> Floats:
-    """(n,): the model's time of the best textbook algorithm in each scenario; NaN where there is none."""
-    others = [_references(scenario) for scenario in scenarios]
-    pairs = [(scenario, other) for scenario, some in zip(scenarios, others, strict=True) for other in some]
-    found = np.full(len(scenarios), np.inf)
-    np.minimum.at(found, np.repeat(np.arange(len(scenarios)), list(map(len, others))), terms(pairs) @ values)
-    return np.where(np.isfinite(found), found, np.nan)
-
-
-def relative_seconds(pairs: Sequence[Pair], values: Floats) -> Floats:
-    """(n,): the logarithm of the model's time over the best textbook algorithm's, cut off at 5; -1 where unknown."""
-    own = terms(pairs) @ values
-    scenarios = list(dict.fromkeys(scenario for scenario, _ in pairs))
-    best = dict(zip(scenarios, textbook_seconds(scenarios, values), strict=True))
-    ratio = own / np.array([best[scenario] for scenario, _ in pairs])
-    known = np.isfinite(ratio) & (ratio > 0)
-    return np.where(known, np.clip(np.log(np.where(known, ratio, 1.0)), -_FARTHEST, _FARTHEST), -1.0)
+    return (*np.round(both.relative(), 3).ravel().tolist(), *np.round(np.log2(both.flying), 2).tolist())

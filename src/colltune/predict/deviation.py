@@ -8,13 +8,12 @@ the covariance of a Gaussian process (``colltune_study.training.pair_kernel``, w
 written out for two choices of one scenario, where all that is common to them cancels.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
-from colltune.learn.scenario_columns import Floats, scenario_columns
-from colltune.predict.bursts import in_flight
-from colltune.predict.cost import Pair, relative_columns, terms
+from colltune.learn.scenario_columns import Floats
+from colltune.predict.cost import Places, Sent
 
 # The amplitudes (in log time) and lengths that a file has to name: see colltune_study.training.pair_kernel.
 HYPERPARAMETERS = (
@@ -30,33 +29,23 @@ _TRAFFIC_BOUNDS = (-6.0, 12.0)
 UNBORNE_SD, UNBORNE_LENGTH = 1.5, 4.0
 
 
-def sent(pairs: Sequence[Pair], values: Floats) -> tuple[Floats, Floats]:
-    """(n, t): what each pair sends over textbook algorithms; (n, d): the shares of the cost model's terms in its time.
-
-    0 where it is not known what a choice sends. ``values`` (d,): seconds per unit of each term.
-    """
-    seconds = terms(pairs) * values
-    known = np.asarray(np.isfinite(seconds).all(axis=1))
-    whole = np.where(known, np.nansum(seconds, axis=1), 1.0)
-    shares = np.where(known[:, None], seconds, 0.0) / np.maximum(whole, 1e-30)[:, None]
-    return np.clip(relative_columns(pairs), *_TRAFFIC_BOUNDS), shares
+def relative_traffic(sent: Sent) -> Floats:
+    """(n, t): what each pair sends over textbook algorithms, within what the process was fitted to."""
+    return np.clip(sent.relative(), *_TRAFFIC_BOUNDS)
 
 
 def deviations(
-    theta: Mapping[str, float],
-    values: Floats,
-    pairs: Sequence[Pair],
-    bases: Sequence[Pair],
-    unborne: tuple[Floats, Floats],
+    theta: Mapping[str, float], values: Floats, sent: Sent, rows: Places, bases: Places, unborne: Floats
 ) -> Floats:
-    """(n,): the standard deviation of the log time of each of ``pairs`` over that of its base.
+    """(n,): the standard deviation of the log time of each pair of ``sent`` in ``rows`` over that of its base.
 
-    ``unborne``: 1 for what posts more at once than was borne elsewhere, else 0, of pairs and of bases.
+    ``values`` (d,): seconds per unit of each term. ``unborne``: of all of ``sent``, 1 for what posts more at once than
+    was borne elsewhere, else 0.
     """
-    (traffic, shares), (base_traffic, base_shares) = sent(pairs, values), sent(bases, values)
-    z = (scenario_columns([scenario for scenario, _ in pairs]) - CENTRE) / SCALE
-    apart = ((traffic - base_traffic) ** 2).mean(axis=1)
-    split = ((shares - base_shares) ** 2).sum(axis=1)
+    traffic, shares, flying = relative_traffic(sent), sent.shares(values), np.log2(sent.flying)
+    z = (sent.z[rows] - CENTRE) / SCALE
+    apart = ((traffic[rows] - traffic[bases]) ** 2).mean(axis=1)
+    split = ((shares[rows] - shares[bases]) ** 2).sum(axis=1)
     own = (
         theta["constant"] ** 2 + theta["linear"] ** 2 * (z**2).sum(axis=1) + theta["smooth"] ** 2 + theta["rough"] ** 2
     )
@@ -64,9 +53,8 @@ def deviations(
     other = 1.0 - np.exp(-0.5 * split / theta["shares_length"] ** 2)
     variance = 2.0 * (own + unlike * (theta["traffic"] ** 2 + theta["traffic_smooth"] ** 2))
     variance += theta["constants"] ** 2 * split + 2.0 * theta["shares"] ** 2 * other
-    flying, base_flying = (np.log2([in_flight(*pair) for pair in some]) for some in (pairs, bases))
-    both = np.exp(-np.abs(flying - base_flying) / UNBORNE_LENGTH) * unborne[0] * unborne[1]
-    return np.asarray(np.sqrt(variance + UNBORNE_SD**2 * (unborne[0] + unborne[1] - 2.0 * both)))
+    both = np.exp(-np.abs(flying[rows] - flying[bases]) / UNBORNE_LENGTH) * unborne[rows] * unborne[bases]
+    return np.asarray(np.sqrt(variance + UNBORNE_SD**2 * (unborne[rows] + unborne[bases] - 2.0 * both)))
 
 
 def probability_of_loss(mean: Floats, std: Floats) -> Floats:

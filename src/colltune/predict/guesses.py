@@ -4,58 +4,58 @@ from collections.abc import Iterator, Sequence
 from statistics import geometric_mean
 
 import numpy as np
+from numpy.typing import NDArray
 
 from colltune.core.proven import Guess
-from colltune.core.sample import DEFAULT, Choice, Scenario
+from colltune.core.sample import DEFAULT
 from colltune.learn.scenario_columns import Floats
+from colltune.predict.cost import Places
 from colltune.predict.deviation import LOSS, probability_of_loss
-from colltune.predict.model import TimesModel
+from colltune.predict.model import Group, TimesModel
 
 # With no more than this predicted probability may a choice that replaces the default lose more than LOSS. On clusters
 # that were left out far fewer lost (docs/design/prior.md, which says how it is chosen).
 MOST_PROBABLE = 0.15
 
 
-def safest(mean: Floats, std: Floats, risk: float) -> int | None:
-    """The place of the choice that is expected to be fastest, of those that ``vetoed`` lets pass; None: of none."""
-    expected = mean + 0.5 * std**2
-    safe = np.flatnonzero((probability_of_loss(mean, std) <= risk) & (expected < 0.0))
-    return int(safe[np.argmin(expected[safe])]) if len(safe) else None
+def safest(mean: Floats, std: Floats, risk: float, group: Places) -> tuple[Places, NDArray[np.bool_]]:
+    """Of each group the row (g,) of the choice that is expected to be fastest, among those that are expected to gain
+    and lose more than LOSS no more probably than ``risk``; True with it. Where there is none, the row that loses least
+    probably, and False.
 
-
-def vetoed(
-    scenario: Scenario, baseline: Choice, others: Sequence[Choice], mean: Floats, std: Floats, risk: float
-) -> Guess:
-    """The one of ``others`` (m,) that is expected to be fastest, or the default.
-
-    ``mean``, ``std`` (m,): of their log times over that of ``baseline``, the default's algorithm. The default stays
-    where a loss of more than LOSS is more probable than ``risk`` and where nothing is expected to be gained.
+    ``mean``, ``std`` (n,): of log times over the default's; ``group`` (n,): the number of each row's group, ascending.
     """
-    loss, safe = probability_of_loss(mean, std), safest(mean, std, risk)
-    place = int(np.argmin(loss)) if safe is None else safe
-    speedup, sureness = float(np.exp(-mean[place])), 1.0 - float(loss[place])
-    if safe is not None:
+    loss, expected = probability_of_loss(mean, std), mean + 0.5 * std**2
+    safe = (loss <= risk) & (expected < 0.0)
+    order = np.lexsort((np.where(safe, expected, loss), ~safe, group))
+    first = order[np.unique(group, return_index=True)[1]]
+    return first, safe[first]
+
+
+def judged(model: TimesModel, collective: str, groups: Sequence[Group], risk: float = MOST_PROBABLE) -> list[Guess]:
+    """Of each group the ``safest`` choice, or the default."""
+    return vetoed(groups, *model.against(collective, groups), risk)
+
+
+def vetoed(groups: Sequence[Group], mean: Floats, std: Floats, risk: float) -> list[Guess]:
+    """``mean``, ``std`` (n,): of the log times of all others, one group's after another's, over their default's.
+
+    The default stays where a loss of more than LOSS is more probable than ``risk`` and where nothing is expected to be
+    gained.
+    """
+    counts = [len(others) for _, _, others in groups]
+    first, safe = safest(mean, std, risk, np.repeat(np.arange(len(groups)), counts))
+    places, sureness = first - np.cumsum([0, *counts[:-1]]), 1.0 - probability_of_loss(mean[first], std[first])
+    return list(map(_guess, groups, *(each.tolist() for each in (places, safe, np.exp(-mean[first]), sureness))))
+
+
+def _guess(group: Group, place: int, is_safe: bool, speedup: float, sureness: float) -> Guess:
+    scenario, baseline, others = group
+    if is_safe:
         text = f"expected to be {speedup:.2f} times as fast as {baseline}"
         return Guess(scenario, others[place], sureness, text, speedup)
     text = f"{others[place]} may be {speedup:.2f} times as fast, and may lose {LOSS:.0%} as well"
     return Guess(scenario, DEFAULT, sureness, text, speedup)
-
-
-def judged(
-    model: TimesModel,
-    collective: str,
-    groups: Sequence[tuple[Scenario, Choice, Sequence[Choice]]],
-    reasons: Sequence[str],
-    risk: float = MOST_PROBABLE,
-) -> list[Guess]:
-    """Of each group (scenario, the default's algorithm, others) what ``vetoed`` says; where there are no others the
-    default, for its reason in ``reasons``.
-    """
-    compared = iter(model.against(collective, [group for group in groups if group[2]]))
-    return [
-        vetoed(*group, *next(compared), risk) if group[2] else Guess(group[0], DEFAULT, 0.0, reason)
-        for group, reason in zip(groups, reasons, strict=True)
-    ]
 
 
 def gain_texts(guesses: Sequence[Guess]) -> list[str]:

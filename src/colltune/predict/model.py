@@ -3,10 +3,11 @@
 The file is a NumPy archive of plain arrays and one JSON text; reading it runs no code and needs no scikit-learn.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,11 @@ from colltune.core.space import Prediction
 from colltune.learn.scenario_columns import Floats, scenario_columns
 from colltune.machine.arrays import Archive
 from colltune.machine.files import read_file, read_record
-from colltune.predict.bursts import in_flight, posts_at_once
-from colltune.predict.cost import TERMS, Kind, Pair, described, kind_of, relative_columns, relative_seconds
+from colltune.predict.bursts import posts_at_once
+from colltune.predict.cost import RELATIVE_COLUMNS, TERMS, Kind, Pair, Sent, kind_of
 from colltune.predict.deviation import HYPERPARAMETERS, deviations
 from colltune.predict.trees import Forest
+from colltune.traffic import traffic_of
 
 SCHEMA = 3
 FILE = "model.npz"
@@ -35,24 +37,27 @@ _BEYOND = 2.0
 _UNBORNE = 1.5
 # What fewer clusters measured may be a habit of one of them.
 FEWEST_CLUSTERS = 2
+# Of the columns of ``prior_rows``, those that the scenario and the messages in flight are.
+_PLAIN = 8
+# A scenario, the default's algorithm, and others to compare with it.
+Group = tuple[Scenario, Choice, Sequence[Choice]]
 # A collective without tables uses those of the one that moves the same data in the same way.
 _LIKE = {"reduce_scatter_block": "reduce_scatter"}
 
 
-def prior_rows(pairs: Sequence[Pair], column: Mapping[Kind, int], values: Floats) -> Floats:
-    """What the trees see of each pair. (n, 8 + t + 1 + m): nodes, ppn and size, ranks, bytes times and over ranks,
+def prior_rows(sent: Sent, column: Mapping[Kind, int], values: Floats) -> Floats:
+    """What the trees see of each pair. (n, _PLAIN + t + 1 + m): nodes, ppn and size, ranks, bytes times and over ranks,
     messages in flight, as logarithms; whether the ranks are no power of two; what the choice sends; the cost model's
     time, by the constants ``values``; the kind of the choice, of m in ``column``.
     """
-    nodes, ppn, size = scenario_columns([scenario for scenario, _ in pairs]).T
+    nodes, ppn, size = sent.z.T
     ranks = nodes + ppn
-    flying = np.log2([in_flight(*pair) for pair in pairs])
-    odd = np.array([float(scenario.ranks & (scenario.ranks - 1) != 0) for scenario, _ in pairs])
+    odd = np.array([float(scenario.ranks & (scenario.ranks - 1) != 0) for scenario, _ in sent.pairs])
     nothing = len(column)
-    kinds = [column.get(kind_of(scenario.collective, choice), nothing) for scenario, choice in pairs]
-    columns = np.stack([nodes, ppn, size, ranks, size + ranks, size - ranks, flying, odd], axis=1)
-    modelled = relative_seconds(pairs, values)[:, None]
-    return np.hstack([columns, relative_columns(pairs), modelled, np.eye(nothing + 1)[kinds, :nothing]])
+    kinds = [column.get(kind_of(scenario.collective, choice), nothing) for scenario, choice in sent.pairs]
+    columns = np.stack([nodes, ppn, size, ranks, size + ranks, size - ranks, np.log2(sent.flying), odd], axis=1)
+    modelled = sent.relative_seconds(values)[:, None]
+    return np.hstack([columns, sent.relative(), modelled, np.eye(nothing + 1)[kinds, :nothing]])
 
 
 @dataclass(frozen=True)
@@ -95,33 +100,30 @@ class CollectiveTimes:
     def column(self) -> dict[Kind, int]:
         return {kind_of(self.collective, choice): place for place, (choice, _) in enumerate(self.measured)}
 
-    def knows(self, pair: Pair) -> bool:
-        """Whether enough clusters measured what the choice sends, and it is known what that is here."""
-        place = self.column.get(kind_of(pair[0].collective, pair[1]))
+    def knows(self, pairs: Sequence[Pair]) -> NDArray[np.bool_]:
+        """(n,): whether enough clusters measured what the choice sends, and it is known what that is here."""
         fewest = min(FEWEST_CLUSTERS, len(self.clusters))
-        return place is not None and self.measured[place][1] >= fewest and described(*pair) is not None
+        kinds = {kind for kind, place in self.column.items() if self.measured[place][1] >= fewest}
+        known = np.array([kind_of(scenario.collective, choice) in kinds for scenario, choice in pairs], dtype=bool)
+        known[known] = ~np.isnan(traffic_of(list(compress(pairs, known)))).any(axis=1)
+        return known
 
-    def unborne(self, pairs: Sequence[Pair]) -> Floats:
+    def unborne(self, sent: Sent) -> Floats:
         """(n,): 1 for what posts more messages at once than any cluster bore, else 0."""
-        return np.array([float(posts_at_once(c) and in_flight(s, c) > self.bearable) for s, c in pairs])
+        return np.array([posts_at_once(choice) for _, choice in sent.pairs]) * (sent.flying > self.bearable)
 
-    def ratios(self, pairs: Sequence[Pair]) -> Floats:
+    def ratios(self, sent: Sent) -> Floats:
         """(n,): the log of each time over the best of its scenario, as the trees have it."""
-        said = self.forest.predict(prior_rows(pairs, self.column, self.constants))
+        said = self.forest.predict(prior_rows(sent, self.column, self.constants))
         return np.asarray(said.mean(axis=0)[:, 0])
 
     def predict(self, pairs: Sequence[Pair]) -> Prediction:
         """With caution for what posts too many messages at once. NaN for what nobody measured or described."""
-        log_time = np.full(len(pairs), np.nan)
-        known = [
-            row
-            for row, pair in enumerate(pairs)
-            if kind_of(pair[0].collective, pair[1]) in self.column or described(*pair) is not None
-        ]
-        if known:
-            some = [pairs[row] for row in known]
-            log_time[known] = self.ratios(some) + _UNBORNE * self.unborne(some)
-        return Prediction(log_time, np.where(np.isfinite(log_time), 0.5, np.inf))
+        sent = Sent.of(pairs)
+        log_time = self.ratios(sent) + _UNBORNE * self.unborne(sent)
+        measured = np.array([kind_of(scenario.collective, choice) in self.column for scenario, choice in pairs])
+        known = measured | ~np.isnan(sent.traffic).any(axis=1)
+        return Prediction(np.where(known, log_time, np.nan), np.where(known, 0.5, np.inf))
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,28 +141,19 @@ class TimesModel:
         """Raises KeyError for what is not known."""
         return self.collectives[_LIKE.get(collective, collective)]
 
-    def against(
-        self, collective: str, groups: Iterable[tuple[Scenario, Choice, Sequence[Choice]]]
-    ) -> list[tuple[Floats, Floats]]:
-        """Of each scenario, default and m choices: (m,) mean and deviation of the log times over the default's.
+    def against(self, collective: str, groups: Sequence[Group]) -> tuple[Floats, Floats]:
+        """(n,): mean and deviation of the log time of each choice of each group over that of the group's default.
 
         What posts too many messages at once is marked down as a choice, and not as the default: on a machine that bears
         more than others did its default is fast.
         """
-        wanted = list(groups)
-        pairs = [(scenario, choice) for scenario, _, choices in wanted for choice in choices]
-        bases = [(scenario, default) for scenario, default, choices in wanted for _ in choices]
-        if not pairs:
-            return [(np.zeros(0), np.zeros(0)) for _ in wanted]
-        own = self.of(collective)
-        every = list(dict.fromkeys([*pairs, *bases]))
-        ratio = dict(zip(every, own.ratios(every).tolist(), strict=True))
-        marks = own.unborne(pairs), own.unborne(bases)
-        apart = np.array([ratio[pair] - ratio[base] for pair, base in zip(pairs, bases, strict=True)])
-        mean = self.theta["trees"] * (apart + _UNBORNE * marks[0])
-        std = deviations(self.theta, own.constants, pairs, bases, marks)
-        ends = np.cumsum([len(choices) for _, _, choices in wanted])[:-1]
-        return list(zip(np.split(mean, ends), np.split(std, ends), strict=True))
+        own, counts = self.of(collective), np.array([len(choices) for _, _, choices in groups], dtype=np.intp)
+        sent = Sent.of([(scenario, choice) for scenario, default, some in groups for choice in (default, *some)])
+        defaults = np.cumsum(counts + 1) - counts - 1
+        bases, rows = np.repeat(defaults, counts), np.delete(np.arange(len(sent.pairs)), defaults)
+        ratio, mark = own.ratios(sent), own.unborne(sent)
+        mean = self.theta["trees"] * (ratio[rows] - ratio[bases] + _UNBORNE * mark[rows])
+        return mean, deviations(self.theta, own.constants, sent, rows, bases, mark)
 
 
 def load_model(path: Path | None = None) -> TimesModel:
@@ -200,14 +193,15 @@ def _read(arrays: Mapping[str, NDArray[Any]]) -> TimesModel:
         raise ValueError("its hyperparameters are of another colltune")
     found = {}
     for collective, one in head.collectives.items():
+        if len(one.constants) != len(TERMS):
+            raise ValueError(f"{collective} has {len(one.constants)} constants")
         measured = tuple((parse_choice(text), count) for text, count in one.measured)
         column = {kind_of(collective, choice): place for place, (choice, _) in enumerate(measured)}
-        values = np.array(one.constants)
         prefix = f"{collective}."
         # An array of the archive is decompressed when it is looked up.
         own = {name.removeprefix(prefix): arrays[name] for name in arrays if name.startswith(prefix)}
-        width = prior_rows([(Scenario(collective, 2, 1, 64), measured[0][0])], column, values).shape[1]
-        forest = Forest.from_arrays(own, width)
+        forest = Forest.from_arrays(own, _PLAIN + RELATIVE_COLUMNS + 1 + len(column))
         bearable = np.inf if one.bearable is None else one.bearable
+        values = np.array(one.constants)
         found[collective] = CollectiveTimes(collective, forest, measured, values, bearable, one.clusters, one.trained)
     return TimesModel(found, head.theta)

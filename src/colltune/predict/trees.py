@@ -46,7 +46,7 @@ class Forest:
             if not inner.all():
                 going, node, feature = going[inner], node[inner], feature[inner]
             if not len(going):
-                return np.asarray(self.value[at], dtype=float).reshape(len(self.root), len(x), -1)
+                return np.asarray(self.value[at], dtype=float).reshape(len(self.root), len(x), self.value.shape[1])
             own = values[row[going], feature]
             left = np.where(np.isnan(own), self.missing_left[node], own <= self.threshold[node])
             at[going] = np.where(left, self.left[node], self.right[node])

@@ -8,6 +8,8 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
+from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,14 +18,14 @@ from colltune.core.errors import InputError
 from colltune.core.hardware import Fabric
 from colltune.core.proven import Guess, PredictedSizes, StopReason, Summary
 from colltune.core.rules import RuleSet
-from colltune.core.sample import COLLECTIVES, DEFAULT, NONBLOCKING, Choice, Environment, Scenario, parse_collectives
+from colltune.core.sample import COLLECTIVES, DEFAULT, NONBLOCKING, Environment, Scenario, grouped, parse_collectives
 from colltune.core.space import Space, message_sizes, shapes
 from colltune.deploy.applied import put_in_force
 from colltune.distill.minimal_rules import distill_proven
 from colltune.machine.hardware_features import read_features
 from colltune.machine.record import Machine, RecordedMachine, RunningMachine
 from colltune.predict.guesses import MOST_PROBABLE, judged
-from colltune.predict.model import TimesModel, load_model
+from colltune.predict.model import Group, TimesModel, load_model
 from colltune.session.arguments import LARGEST_BYTES
 from colltune.store.tuning import MANIFEST, Tuning, load_tuning, save_tuning
 
@@ -105,26 +107,29 @@ def _space(bench: Workbench, collective: str, largest_bytes: int) -> Space:
 
 def _guesses(bench: Workbench, model: TimesModel, space: Space, risk: float) -> list[Guess]:
     """The default stays where other clusters say nothing: of its own algorithm, of any other, of such a scenario."""
-    if not space.scenarios:
-        return []
-    name = space.collective
-    times = model.of(name)
-    groups: list[tuple[Scenario, Choice, list[Choice]]] = []
-    reasons = []
-    for scenario, is_inside in zip(space.scenarios, times.trained.holds(space.scenarios), strict=True):
-        # The library's own choice is looked up only where there is something to compare it with.
-        twin = bench.backend.twin(scenario, bench.thread_level) if is_inside else None
-        others: list[Choice] = []
+    scenarios, times = space.scenarios, model.of(space.collective)
+    inside = times.trained.holds(scenarios).tolist()
+    # The library's own choice is looked up only where there is something to compare it with.
+    twins = [
+        (bench.backend.twin(scenario, bench.thread_level) if is_inside else None) or DEFAULT
+        for scenario, is_inside in zip(scenarios, inside, strict=True)
+    ]
+    known = times.knows(list(zip(scenarios, twins, strict=True))).tolist()
+    defaults = dict(compress(zip(scenarios, twins, strict=True), known))
+    pairs = [(s, c) for s, twin in defaults.items() for c in space.choices(s) if c not in (twin, DEFAULT)]
+    others = grouped(compress(pairs, times.knows(pairs)), itemgetter(0))
+    groups: list[Group] = [(s, defaults[s], [choice for _, choice in some]) for s, some in others.items()]
+    decided = {guess.scenario: guess for guess in judged(model, space.collective, groups, risk)}
+
+    def kept(scenario: Scenario, is_inside: bool) -> Guess:
+        reason = "there is no other choice"
         if not is_inside:
             reason = "no cluster that was trained on is like this"
-        elif twin is None or not times.knows((scenario, twin)):
+        elif scenario not in defaults:
             reason = "of what the library runs by itself no other cluster says anything"
-        else:
-            others = [c for c in space.choices(scenario) if c not in (twin, DEFAULT) and times.knows((scenario, c))]
-            reason = "there is no other choice"
-        groups.append((scenario, twin or DEFAULT, others))
-        reasons.append(reason)
-    return judged(model, name, groups, reasons, risk)
+        return Guess(scenario, DEFAULT, 0.0, reason)
+
+    return [decided.get(s) or kept(s, is_inside) for s, is_inside in zip(scenarios, inside, strict=True)]
 
 
 def _summary_of(guesses: Sequence[Guess], took_s: float) -> Summary:

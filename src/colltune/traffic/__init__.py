@@ -1,8 +1,8 @@
 """What each algorithm sends: rounds of messages between ranks, and their sums per rank and node.
 
-Other rooms need ``describe`` and ``Traffic``; tests compare ``schedule_of`` with what crosses the wire.
+Other rooms need ``traffic_of`` and its ``COLUMNS``; tests compare ``schedule_of`` with what crosses the wire.
 """
 
-from colltune.traffic.describe import Traffic, describe, known, schedule_of
+from colltune.traffic.describe import COLUMNS, known, schedule_of, traffic_of
 
-__all__ = ["Traffic", "describe", "known", "schedule_of"]
+__all__ = ["COLUMNS", "known", "schedule_of", "traffic_of"]

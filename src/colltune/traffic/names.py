@@ -11,6 +11,8 @@ from functools import partial
 from colltune.core.sample import Value
 from colltune.traffic.rounds import Schedule
 
+Parameters = tuple[tuple[str, Value], ...]
+
 
 @dataclass(frozen=True, slots=True)
 class ScheduleSetting:
@@ -19,7 +21,7 @@ class ScheduleSetting:
     nodes: int
     ppn: int
     size_bytes: int
-    parameters: tuple[tuple[str, Value], ...] = ()
+    parameters: Parameters = ()
 
     @property
     def ranks(self) -> int:
@@ -33,7 +35,7 @@ class ScheduleSetting:
 Plan = Callable[[ScheduleSetting], Schedule | None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Planner:
     """``sized``: the schedule depends on the size, and is made anew for each."""
 
@@ -42,10 +44,6 @@ class Planner:
 
     def __call__(self, setting: ScheduleSetting) -> Schedule | None:
         return self.plan(setting)
-
-    def kept(self, setting: ScheduleSetting) -> ScheduleSetting:
-        """The setting without what does not matter."""
-        return setting if self.sized else replace(setting, size_bytes=0)
 
 
 def first_match(

@@ -69,8 +69,7 @@ def round_of(
     reduces: bool = False,
 ) -> Round:
     sources = np.asarray(source, dtype=np.intp)
-    shares = np.broadcast_to(np.asarray(share, dtype=float), sources.shape)
-    return Round(sources, np.asarray(target, dtype=np.intp), shares, times, reduces)
+    return Round(sources, np.asarray(target, dtype=np.intp), np.full(sources.shape, share, float), times, reduces)
 
 
 def schedule(steps: Iterator[Round | AllPairs], copied: float = 0.0, memory: float = 0.0) -> Schedule:

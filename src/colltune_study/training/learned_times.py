@@ -9,7 +9,7 @@ measured machine they predict its values.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from sklearn.ensemble import ExtraTreesRegressor
 from colltune.core.sample import Choice, Scenario
 from colltune.learn.scenario_columns import Floats
 from colltune.predict.bursts import in_flight
-from colltune.predict.cost import Kind, Pair, described, kind_of
+from colltune.predict.cost import Kind, Pair, Sent, kind_of, terms
 from colltune.predict.model import CollectiveTimes, Range, prior_rows
 from colltune.predict.trees import FIELDS, Forest
 from colltune.store.grid import Grid
@@ -52,21 +52,16 @@ def learn_times(
     source's name, and of "" for the machine that is predicted, the constants of its cost model from those of all.
     """
     wanted = set(choices) or {choice for times in sources.values() for _, choice in times}
-    useful = [
-        {pair: time_s for pair, time_s in times.items() if pair[1] in wanted or described(*pair) is not None}
-        for times in sources.values()
-    ]
-    rated = {name: list(_ratios(times)) for name, times in zip(sources, useful, strict=True)}
+    useful = [_useful(times, wanted) for times in sources.values()]
+    rated = {name: some for name, times in zip(sources, useful, strict=True) if (some := list(_ratios(times)))}
     fitted = {name: own for name, times in sources.items() if (own := fit_constants(times)) is not None}
-    if not any(rated.values()) or not fitted:
+    if not rated or not fitted:
         return None
     collective = next(iter(useful[0]))[0].collective
     measured = _measured(collective, useful)
     column = {kind_of(collective, choice): place for place, (choice, _) in enumerate(measured)}
     trees = ExtraTreesRegressor(_TREES, min_samples_leaf=2, random_state=seed)
-    rows = [
-        prior_rows([pair for pair, _ in some], column, scaled(name, fitted)) for name, some in rated.items() if some
-    ]
+    rows = [prior_rows(Sent.of([p for p, _ in some]), column, scaled(name, fitted)) for name, some in rated.items()]
     trees.fit(np.vstack(rows), [ratio for some in rated.values() for _, ratio in some])
     return CollectiveTimes(
         collective,
@@ -77,6 +72,11 @@ def learn_times(
         tuple(sorted(sources)),
         Range.of([scenario for times in sources.values() for scenario, _ in times]),
     )
+
+
+def _useful(times: Times, wanted: Collection[Choice]) -> dict[Pair, float]:
+    described = np.asarray(np.isfinite(terms(list(times))).all(axis=1))
+    return {pair: times[pair] for pair, is_known in zip(times, described, strict=True) if is_known or pair[1] in wanted}
 
 
 def _measured(collective: str, sources: Sequence[Times]) -> tuple[tuple[Choice, int], ...]:

@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colltune.core.sample import Choice, Scenario
-from colltune.learn.scenario_columns import Floats, scenario_columns
-from colltune.predict.bursts import in_flight, posts_at_once
-from colltune.predict.cost import Pair, terms
-from colltune.predict.deviation import CENTRE, HYPERPARAMETERS, SCALE, UNBORNE_LENGTH, UNBORNE_SD, sent
+from colltune.learn.scenario_columns import Floats
+from colltune.predict.bursts import posts_at_once
+from colltune.predict.cost import Pair, Sent
+from colltune.predict.deviation import CENTRE, HYPERPARAMETERS, SCALE, UNBORNE_LENGTH, UNBORNE_SD, relative_traffic
 
 # Name and median of the prior of each. Amplitudes are in units of log time, lengths in doublings (traffic: of the root
 # mean square difference of its columns; shares: of their Euclidean distance).
@@ -87,16 +87,15 @@ class PairKernel:
 
     def columns(self, pairs: Sequence[Pair]) -> Columns:
         """Columns of ``pairs``, in their order; scenarios and choices keep their numbers from call to call."""
-        traffic, shares = sent(pairs, self.values)
-        flying = np.array([in_flight(*pair) for pair in pairs], dtype=float)
+        sent = Sent.of(pairs)
         at_once = np.array([posts_at_once(choice) for _, choice in pairs], dtype=bool)
         return Columns(
-            z=scenario_columns([scenario for scenario, _ in pairs]),
-            traffic=traffic,
-            shares=shares,
-            described=np.isfinite(terms(pairs)).all(axis=1).astype(float),
-            unborne=(at_once & (flying > self.bearable)).astype(float),
-            flying=np.log2(flying),
+            z=sent.z,
+            traffic=relative_traffic(sent),
+            shares=sent.shares(self.values),
+            described=np.isfinite(sent.traffic).all(axis=1).astype(float),
+            unborne=(at_once & (sent.flying > self.bearable)).astype(float),
+            flying=np.log2(sent.flying),
             scenario=np.array([self._scenarios.setdefault(s, len(self._scenarios)) for s, _ in pairs], dtype=np.intp),
             choice=np.array([self._choices.setdefault(c, len(self._choices)) for _, c in pairs], dtype=np.intp),
         )

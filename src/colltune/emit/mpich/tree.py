@@ -105,7 +105,9 @@ def format_tree(tree: Tree) -> bytes:
 
 
 def is_leaf(tree: Tree) -> bool:
-    return next(iter(tree), "").startswith(LEAF)
+    for first in tree:
+        return first.startswith(LEAF)
+    return False
 
 
 def read_leaf(tree: Tree) -> Leaf:
@@ -136,9 +138,9 @@ def decide(tree: Tree, call: Call, version: tuple[int, int]) -> Leaf | None:
 def _search(tree: Tree, call: Call, version: tuple[int, int], early: bool) -> Leaf | None:
     while not is_leaf(tree):
         for key, subtree in tree.items():
-            operator, of_communicator = _operator(key)
+            operator, of_communicator, numeric = _read_key(key)
             early = early and of_communicator
-            if _holds(operator, call, version, early):
+            if _compares(*numeric, call, version, early) if numeric else _holds(operator, call, version):
                 tree = subtree
                 break
         else:
@@ -147,23 +149,18 @@ def _search(tree: Tree, call: Call, version: tuple[int, int], early: bool) -> Le
 
 
 @lru_cache(maxsize=10_000)
-def _operator(key: str) -> tuple[str, bool]:
-    """The operator without spaces, and whether it is decided when the communicator is made."""
+def _read_key(key: str) -> tuple[str, bool, tuple[str, str, int] | None]:
+    """The operator without spaces, whether it is decided when the communicator is made, and what is compared, how and
+    with what; None for an operator that compares no numbers.
+    """
     operator = key.replace(" ", "")
-    return operator, operator.startswith(_OF_COMMUNICATOR) or operator.endswith("any")
-
-
-@lru_cache(maxsize=10_000)
-def _numeric(operator: str) -> tuple[str, str, int] | None:
-    """What is compared, how and with what; None for an operator that compares no numbers."""
+    early = operator.startswith(_OF_COMMUNICATOR) or operator.endswith("any")
     found = _NUMERIC.fullmatch(operator)
-    return (found.group(1), found.group(2), int(found.group(3))) if found else None
+    numeric = (found.group(1), found.group(2), int(found.group(3))) if found else None
+    return operator, early, numeric
 
 
-def _holds(operator: str, call: Call, version: tuple[int, int], early: bool) -> bool:
-    numeric = _numeric(operator)
-    if numeric:
-        return _compares(*numeric, call, version, early)
+def _holds(operator: str, call: Call, version: tuple[int, int]) -> bool:
     name, _, value = operator.partition("=")
     if operator == "any" or value == "any":
         return True
