@@ -326,8 +326,7 @@ def time_part() -> dict[str, float]:
         environment |= {"OMP_NUM_THREADS": "1", "PYTHONPYCACHEPREFIX": place}
         command = [sys.executable, "-m", "colltune", "predict", *names, "--nodes", "32", "--ppn", "64", "--out"]
         for number in range(5):
-            before = os.times()
-            out = f"{place}/tuned-{number}"
+            before, out = os.times(), f"{place}/tuned-{number}"
             subprocess.run([*command, out], check=True, stdout=subprocess.DEVNULL, env=environment)
             after = os.times()
             spent = after.children_user - before.children_user, after.children_system - before.children_system

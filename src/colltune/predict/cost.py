@@ -102,8 +102,10 @@ def _least(textbook: Floats) -> Floats:
 
 
 @cache
-def _references(collective: str) -> tuple[Choice, ...]:
-    return tuple(map(parse_choice, _REFERENCE.get(collective, (str(DEFAULT), str(DEFAULT)))))
+def _references(collective: str) -> tuple[Choice, Choice]:
+    """The default, of which nobody knows anything, twice where there are none."""
+    first, second = map(parse_choice, _REFERENCE.get(collective, (str(DEFAULT), str(DEFAULT))))
+    return first, second
 
 
 @lru_cache(maxsize=2_000)

@@ -121,7 +121,9 @@ class CollectiveTimes:
         """With caution for what posts too many messages at once. NaN for what nobody measured or described."""
         sent = Sent.of(pairs)
         log_time = self.ratios(sent) + _UNBORNE * self.unborne(sent)
-        measured = np.array([kind_of(scenario.collective, choice) in self.column for scenario, choice in pairs])
+        measured = np.array(
+            [kind_of(scenario.collective, choice) in self.column for scenario, choice in pairs], dtype=bool
+        )
         known = measured | ~np.isnan(sent.traffic).any(axis=1)
         return Prediction(np.where(known, log_time, np.nan), np.where(known, 0.5, np.inf))
 
