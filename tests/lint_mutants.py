@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 from typing import Any
+from unittest import mock
 
 from colltune.bench.backends.openmpi import OpenMpiBackend
 from colltune.catalog import Catalogue, Kind, load
@@ -14,7 +15,7 @@ from colltune.core.space import shapes
 from colltune.emit.lint.check import Check, Severity
 from colltune.emit.lint.selection_file import lint_files
 from colltune.emit.mpich.selection_file import CH4_FILE, GENERAL_FILE, MpichEmitter
-from colltune.emit.mpich.tree import Tree, format_tree
+from colltune.emit.mpich.tree import Tree, format_tree, parse_tree
 from colltune.emit.openmpi.lint_rules import lint_rules_files
 from colltune.emit.openmpi.rules_file import RULES_FILE
 from lint_trees import complete_trees
@@ -65,7 +66,7 @@ def mutant(library: str, seed: int) -> Mutant:
 
 
 def valid_files(library: str, collective: str, random: Random) -> dict[str, bytes]:
-    """Files as colltune writes them, for rules with bounds at few ranks and bytes."""
+    """Files as colltune writes them, for rules with bounds at few ranks and bytes; MPICH's whole and indented."""
     catalogue = load(library, VERSIONS[library])
     basis = catalogue.collective(collective).basis
     choices = [c for c in catalogue.choices(collective) if _is_flat(catalogue, collective, c)]
@@ -76,10 +77,18 @@ def valid_files(library: str, collective: str, random: Random) -> dict[str, byte
     rule_set = RuleSet(collective, basis, tuple(rules))
     if library == "mpich":
         emitter = MpichEmitter(catalogue, complete_trees(catalogue))
-        made = emitter.emit([emitter.agreeing(rule_set)])
-        return {name: made[name] for name in (GENERAL_FILE, CH4_FILE)}
+        with mock.patch("colltune.emit.mpich.selection_file.pruned", _whole):
+            made = emitter.emit([emitter.agreeing(rule_set)])
+        return {name: format_tree(parse_tree(made[name])) for name in (GENERAL_FILE, CH4_FILE)}
     backend = OpenMpiBackend(VERSIONS[library])
     return {RULES_FILE: backend.emitter.emit([backend.expressible(rule_set, shapes(1, RANKS[-1]))])[RULES_FILE]}
+
+
+def _whole(tree: Tree, *_: object) -> Tree:
+    """``tree`` with what no call reaches, so that there is much to change; but for conditions that are alone."""
+    below = {key: _whole(subtree) for key, subtree in tree.items()}
+    key = next(iter(below), "")
+    return below[key] if len(below) == 1 and key.endswith("=any") else below
 
 
 def _is_flat(catalogue: Catalogue, collective: str, choice: Choice) -> bool:

@@ -3,6 +3,7 @@
 import os
 import sys
 import zlib
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -19,14 +20,15 @@ from colltune.emit.contract import variables_for
 from colltune.emit.described import DescribedEmitter
 from colltune.emit.intelmpi import FILE, IntelMpiEmitter, collectives_in, read_table, steps_of
 from colltune.emit.live_rules import LiveEmitter, live_basis
-from colltune.emit.mpich.selection_file import NB, MpichEmitter
+from colltune.emit.mpich.selection_file import CH4_FILE, GENERAL_FILE, NB, MpichEmitter
+from colltune.emit.mpich.tree import Call, decide, parse_tree
 from colltune.emit.openmpi.rules_file import OpenMpiEmitter
 from colltune.machine.described_file import parse_description
-from emitter_laws import EmitterContract, choices_in_file
+from emitter_laws import EmitterContract, choices_in_file, scenarios_at_bounds
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 import intel_tables
-from mpich_trees import default_trees
+from mpich_trees import default_trees, leaves_of
 
 
 class MpichContract(EmitterContract):
@@ -49,6 +51,13 @@ class MpichContract(EmitterContract):
 
     def expressible(self, rule_set: RuleSet) -> RuleSet:
         return self.emitter().agreeing(rule_set)
+
+    def require_decided(self, files: Mapping[str, bytes], rule_set: RuleSet) -> None:
+        catalogue, trees = load("mpich", self.version), [parse_tree(files[name]) for name in (GENERAL_FILE, CH4_FILE)]
+        for scenario in scenarios_at_bounds(rule_set):
+            call = Call.of(scenario)
+            leaves = tuple(decide(tree, call, catalogue.release) for tree in trees)
+            assert leaves == leaves_of(catalogue, rule_set.evaluate(scenario), call), scenario
 
 
 class TestMpich40(MpichContract):

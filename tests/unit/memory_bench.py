@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
 from pathlib import Path
 
 from mpich_trees import default_trees
@@ -17,6 +16,9 @@ from colltune.core.sample import DEFAULT, Choice, Environment, Scenario, Status
 from colltune.core.space import Space, shapes, tuned_sizes
 from colltune.core.topology import Topology
 from colltune.emit.contract import variables_for
+from colltune.emit.mpich.defaults import DefaultTrees
+from colltune.emit.mpich.outcome import trees_of, twin_of_default
+from colltune.emit.mpich.tree import Call
 from colltune.measure.request import Settings
 from colltune.schedule.topology_files import load_topology
 from colltune.store.tuning import Tuning
@@ -39,6 +41,12 @@ if fault:
 print(f"done cases=100000 failures={1 if fault else 0}")
 raise SystemExit(1 if fault else 0)
 """
+
+
+def decided_by(trees: DefaultTrees, scenario: Scenario, catalogue: Catalogue) -> Choice:
+    """What MPICH's files make of ``scenario``: the default where they leave it to the library's own trees."""
+    files, own = (twin_of_default(some, Call.of(scenario), catalogue) for some in (trees, default_trees()))
+    return DEFAULT if files is None or files == own else files
 
 
 @dataclass
@@ -131,11 +139,11 @@ class MemoryLibrary(MemoryBench):
         paths = [Path(value) for value in variables.values()]
         files = {path.name: path.read_bytes() for path in paths if path.is_file()}
         assert files, variables
-        rules = cache(partial(self.backend.emitter.parse, files))
+        trees = trees_of(files)
 
         def under_files(scenario: Scenario, choice: Choice) -> float | Status:
             assert choice == DEFAULT
-            time_s = self.truth(scenario, rules(scenario.collective).evaluate(scenario))
+            time_s = self.truth(scenario, decided_by(trees, scenario, self.catalogue))
             return time_s if isinstance(time_s, Status) else time_s + self.search_s
 
         return self._launched(seed, under_files)

@@ -1,8 +1,9 @@
 """Small built-in trees in MPICH's format, with each trait that the real ones have."""
 
-from colltune.core.sample import COLLECTIVES, NONBLOCKING
+from colltune.catalog import Catalogue, Kind, Need
+from colltune.core.sample import COLLECTIVES, DEFAULT, NONBLOCKING, Choice
 from colltune.emit.mpich.defaults import DefaultTrees
-from colltune.emit.mpich.tree import Tree
+from colltune.emit.mpich.tree import Call, Leaf, Tree, decide
 
 
 def algorithm(collective: str, name: str) -> Tree:
@@ -102,3 +103,30 @@ def _alltoall() -> Tree:
 
 def _pairwise() -> Tree:
     return algorithm("alltoall", "intra_pairwise")
+
+
+def meets(call: Call, need: Need) -> bool:
+    return {
+        Need.POWER_OF_TWO: call.ranks in {2**i for i in range(32)},
+        Need.COMMUTATIVE: call.commutative,
+        Need.BUILTIN_OP: call.builtin_op,
+        Need.COUNT_GE_POF2: call.count >= 2 ** (len(f"{call.ranks:b}") - 1),
+        Need.REGULAR_COUNTS: call.regular_counts,
+        Need.NOT_IN_PLACE: not call.in_place,
+        Need.IN_PLACE: call.in_place,
+        Need.PARENT_COMM: call.hierarchy == "parent",
+        Need.ONE_NODE: call.hierarchy == "parent" and call.nodes == 1,
+    }[need]
+
+
+def leaves_of(catalogue: Catalogue, choice: Choice, call: Call) -> tuple[Leaf | None, Leaf | None]:
+    """What the general and the ch4 file around the small trees decide for ``call`` where it is to run ``choice``."""
+    name, defaults = call.collective, default_trees()
+    general, ch4 = (decide(tree, call, catalogue.release) for tree in (defaults.general, defaults.ch4))
+    algorithm = None if choice == DEFAULT else catalogue.algorithm(name, choice)
+    if algorithm is None or not all(meets(call, need) for need in algorithm.needs):
+        return general, ch4
+    if algorithm.kind is Kind.COMPOSITION:
+        return general, Leaf(algorithm.selection_name)
+    network_only = None if name in NONBLOCKING else Leaf(catalogue.collective(name).network_only.selection_name)
+    return Leaf(algorithm.selection_name, catalogue.selection_parameters(name, choice)), network_only

@@ -35,7 +35,7 @@ from colltune.emit.lint.selection_file import lint_files
 from colltune.emit.live_rules import live_choices, parse_live
 from colltune.emit.mpich.defaults import cut_default_trees, holds_named_trees
 from colltune.emit.mpich.outcome import describe_outcome, trees_of
-from colltune.emit.mpich.selection_file import CH4_FILE, GENERAL_FILE, MpichEmitter
+from colltune.emit.mpich.selection_file import CH4_FILE, GENERAL_FILE
 from colltune.emit.mpich.tree import Call, format_tree
 from colltune.emit.openmpi.han import parse_han
 from colltune.emit.openmpi.lint_han import lint_han_files
@@ -62,11 +62,6 @@ from colltune_study.simulated.smpi_cluster import parse_cluster
 
 
 @cache
-def _mpich() -> MpichEmitter:
-    return MpichEmitter(load("mpich", "5.0.2"), default_trees())
-
-
-@cache
 def _openmpi() -> OpenMpiEmitter:
     return OpenMpiEmitter(load("openmpi", "5.0.11"))  # type: ignore[arg-type]
 
@@ -79,8 +74,6 @@ TREES = [GOLDEN / "mpich" / version / name for version in ("4.0", "5.0") for nam
 @reader("emit.mpich.selection_file emit.mpich.tree emit.mpich.outcome", of_json, files(*TREES))
 def mpich_tree(data: bytes) -> None:
     for collective in ("bcast", "allreduce"):
-        with suppress(ColltuneError):
-            _mpich().parse({GENERAL_FILE: data, CH4_FILE: data}, collective)
         trees = trees_of({GENERAL_FILE: data, CH4_FILE: data})
         describe_outcome(trees, Call.of(Scenario(collective, 2, 2, 1024)), load("mpich", "5.0.2"))
 

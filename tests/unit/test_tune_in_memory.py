@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 import pytest
-from memory_bench import MemoryBench, MemoryLibrary
+from memory_bench import MemoryBench, MemoryLibrary, decided_by
 
 from colltune.core.errors import InputError
 from colltune.core.proven import THRESHOLD, Decision, StopReason, Verdict
 from colltune.core.sample import DEFAULT, Choice, Scenario, Status
 from colltune.core.stop import StopRequest
 from colltune.emit.live_rules import LIVE_FILE, parse_live
+from colltune.emit.mpich.outcome import trees_of
 from colltune.judge.evidence import FEWEST_LAUNCHES
 from colltune.search.campaign import Progress
 from colltune.session.tuning.options import Listener, TuneOptions, TuneResult
@@ -93,9 +94,9 @@ def test_the_files_say_what_the_rules_say_and_the_live_selector_too(
     bench, result, out = tuned(MemoryLibrary)
     tuning = result.tuning
     files = {Path(name).name: (out / name).read_bytes() for name in tuning.files}
-    written = bench.backend.emitter.parse(files, "bcast")
     for scenario in bench.space("bcast", *SIZES).scenarios:
-        assert written.evaluate(scenario) == tuning.rule_sets["bcast"].evaluate(scenario)
+        written = decided_by(trees_of(files), scenario, bench.catalogue)
+        assert written == tuning.rule_sets["bcast"].evaluate(scenario)
     assert b"scatter_ring_allgather" in files[LIVE_FILE]
     assert parse_live(files[LIVE_FILE].decode("ascii")) == tuning.live == load_tuning(out).live
 

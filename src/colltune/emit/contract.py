@@ -1,4 +1,4 @@
-"""The interface of an emitter: rules to files of a library, and such files back to rules."""
+"""The interface of an emitter: rules to files of a library."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ class Emitter(Protocol):
     """Writes decisions in the format of one library version.
 
     Laws (tested on every implementation by ``tests/emitter_laws.py``): equal rule sets give
-    equal bytes; the rules parsed back decide every scenario as the rule sets do, at each bound and one beside it; a
+    equal bytes; the files decide every scenario as the rule sets do, at each bound and one beside it; a
     collective without a rule set keeps the library's own decisions.
     """
 
@@ -23,10 +23,6 @@ class Emitter(Protocol):
 
     def emit(self, rule_sets: Sequence[RuleSet]) -> dict[str, bytes]:
         """File names and contents. Raises InputError for a choice that the library version does not have."""
-        ...
-
-    def parse(self, files: Mapping[str, bytes], collective: str) -> RuleSet:
-        """The decisions for one collective in ``files``. Raises InputError for files that emit did not write."""
         ...
 
     def environment(self, directory: Path) -> dict[str, str]:

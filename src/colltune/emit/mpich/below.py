@@ -60,12 +60,6 @@ def split(catalogue: Catalogue, collective: str, choice: Choice) -> tuple[Choice
     return plain, leaders, algorithm.general_on_node
 
 
-def join(plain: Choice, leaders: Choice, *, general_on_node: bool) -> Choice:
-    """The inverse of ``split``."""
-    key = f"{plain.algorithm}.mpir" if general_on_node else plain.algorithm
-    return Choice(key) if leaders == DEFAULT else Choice(f"{key}+{leaders.algorithm}", leaders.parameters)
-
-
 def demands_of(catalogue: Catalogue, choice: Choice, region: Region, collective: str) -> list[Demand] | None:
     """What ``choice`` demands of the inner calls of ``region``; None where there are too few ranks or nodes for any."""
     parts = split(catalogue, collective, choice)

@@ -13,9 +13,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from colltune.core.decision_table import ByRanks
 from colltune.core.errors import InputError
 from colltune.core.rules import Steps
 from colltune.core.sample import NONBLOCKING, REDUCTIONS, Choice, Scenario, SizeBasis, blocking_form
@@ -27,6 +26,8 @@ _T = TypeVar("_T")
 # Conditions in one object. Fewer would make files deeper, and MPICH reads no more than 32 levels.
 MOST_IN_A_ROW = 8
 LEAF = ("algorithm=", "composition=")
+# What every version takes "=any" of.
+ANY = ("comm_size", "avg_msg_size", "total_msg_size", "count")
 # Operators that MPICH decides once, when a communicator is made, as long as no other operator stands before them.
 _OF_COMMUNICATOR = ("comm_type=", "comm_size", "comm_hierarchy=", "is_node_consecutive=", "comm_avg_ppn")
 _NUMERIC = re.compile(r"(comm_size|comm_avg_ppn|avg_msg_size|total_msg_size|count)(<=|<)(-?\d+)")
@@ -95,13 +96,27 @@ def parse_tree(text: str | bytes) -> Tree:
 
 
 def format_tree(tree: Tree) -> bytes:
-    """Deterministic text whose length is no multiple of 4096.
+    """Deterministic text to read and to edit, which MPICH takes."""
+    return _not_whole_pages(json.dumps(tree, indent=1))
 
-    MPICH maps the file and reads it as a string; the byte that ends the string is the unused rest of the last page,
-    which a file of whole pages does not have.
+
+def format_small(tree: Tree) -> bytes:
+    """Deterministic text that MPICH reads fast: a line for each key of ``tree``.
+
+    MPICH makes an object of every pair of braces. A parameter, of which it reads the key alone, does without.
     """
-    text = json.dumps(tree, indent=1).encode() + b"\n"
-    return text + b"\n" if len(text) % 4096 == 0 else text
+    lines = ",\n".join(f"{json.dumps(key)}:{_format_small(key, subtree)}" for key, subtree in tree.items())
+    return _not_whole_pages(f"{{{lines}}}")
+
+
+def _format_small(key: str, subtree: Tree) -> str:
+    below = (f"{json.dumps(k)}:{'null' if key.startswith(LEAF) else _format_small(k, t)}" for k, t in subtree.items())
+    return f"{{{','.join(below)}}}"
+
+
+def _not_whole_pages(text: str) -> bytes:
+    """MPICH maps the file and reads it as a string. The byte that ends the string is the rest of the last page."""
+    return f"{text}\n\n".encode() if len(text) % 4096 == 4095 else f"{text}\n".encode()
 
 
 def is_leaf(tree: Tree) -> bool:
@@ -224,8 +239,11 @@ def grouped(
 def _check(tree: object) -> None:
     if not isinstance(tree, dict):
         raise InputError(f"a selection file holds {tree!r} where an object is due", "Write it again")
-    for subtree in tree.values():
-        _check(subtree)
+    for key, subtree in tree.items():
+        if key.startswith(LEAF) and isinstance(subtree, dict):
+            tree[key] = {parameter: {} for parameter in subtree}  # its key alone is read
+        else:
+            _check(subtree)
 
 
 def settle(tree: Tree, early: bool = True) -> Tree:
@@ -272,15 +290,16 @@ def levels_of(collective: str) -> tuple[Level, ...]:
     return tuple(found)
 
 
-def ranks_tree(by_ranks: ByRanks, collective: str, leaf: Callable[[Choice], Tree]) -> Tree:
-    """The tree over the ranks of inner communicators, and over sizes where there are any."""
-    by_size = _SIZE.get(collective)
-
-    def of_sizes(steps: Steps[Choice]) -> Tree:
-        if by_size is None:
-            return leaf(steps.last)
-        sizes = {None if bound is None else min(bound, LARGEST_BOUND): leaf(choice) for bound, choice in steps.pairs}
-        return grouped(by_size, f"{by_size}=any", list(sizes.items()), dict)
-
-    ranks = [(bound, of_sizes(steps)) for bound, steps in by_ranks.pairs]
-    return grouped("comm_size", "comm_size=any", ranks, dict)
+def rules_tree(decided: Steps[Any] | Choice, levels: Sequence[Level], leaf: Callable[[Choice], Tree]) -> Tree:
+    """The tree of ``decided``, which is nested as deeply as there are ``levels``, with the ``leaf`` of each choice."""
+    if isinstance(decided, Choice):
+        return leaf(decided)
+    if not levels:
+        return leaf(decided.last)
+    level, *deeper = levels
+    tree: Tree = {}
+    for bound, value in decided.pairs:
+        # Of two bounds beyond the largest the first decides, as it does among rules.
+        key = level.rest if bound is None else f"{level.operator}<={min(bound, LARGEST_BOUND)}"
+        tree.setdefault(key, rules_tree(value, deeper, leaf))
+    return tree
