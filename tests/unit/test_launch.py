@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,7 @@ LINES = [
      "L run --nodes=2 --tasks-per-node=4 --exclusive --input=0 --unbuffered --requires=hosts:n[1-2] P"),
     (Launcher.JSRUN, SLURM, MPICH, (2, 4), {"A": "b"},
      "L --nrs 2 --rs_per_host 1 --tasks_per_rs 4 --cpu_per_rs 4 --launch_distribution packed --env A=b P"),
+    (Launcher.GENERIC, SLURM, MPICH, (2, 4), {"A": "b"}, "L -n 8 -ppn 4 P"),
 ]  # fmt: skip
 
 
@@ -65,6 +67,11 @@ def test_the_command_line_of_each_launcher(
     root = {name for name in command.environment if name.endswith(("ALLOW_RUN_AS_ROOT", "ALLOW_RUN_AS_ROOT_CONFIRM"))}
     assert {name: value for name, value in command.environment.items() if name not in root} == variables
     assert ("OMPI_ALLOW_RUN_AS_ROOT" in root) == (launcher in (Launcher.PRRTE, Launcher.ORTE))
+
+
+def test_aprun_has_an_option_of_its_own_for_the_ranks_per_node() -> None:
+    command = launch(installed(Launcher.GENERIC, program="/opt/cray/bin/aprun"), SLURM, LaunchRequest(("P",), 2, 4))
+    assert command.argv[1:] == ("-n", "8", "-N", "4", "P")
 
 
 @pytest.mark.parametrize(
@@ -240,6 +247,13 @@ def test_the_conformance_replay_of_a_large_job_finds_its_nodes(
     assert result.passed, result
     assert result.cases == 1
     assert seen(bench) == ["host00000:2", "host09999:2"]
+
+
+def test_a_job_that_grants_each_node_one_rank_says_how_to_tune_for_more(bench: Workbench) -> None:
+    for (scheduler, ppn), said in {("pbs", 1): 1, ("slurm", 1): 1, ("pbs", 2): 0, ("flux", 1): 0}.items():
+        one = replace(bench, job=replace(bench.job, scheduler=Scheduler(scheduler)), ppn=ppn)
+        assert sum("one rank" in text and "--ppn" in text for text in one.warnings) == said
+    assert replace(bench, job=replace(bench.job, part="a part of it")).warnings == ["a part of it"]
 
 
 def test_the_agent_of_a_large_job_finds_its_nodes(bench: Workbench) -> None:

@@ -42,6 +42,10 @@ from colltune.store.tuning import Tuning, write_files
 
 THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
 _PATIENCE_S = 120.0
+_ONE_EACH = (
+    "the scheduler grants each node one rank. If your program runs more, ask for them (mpiprocs of PBS, "
+    "--ntasks-per-node of Slurm), give --ppn, or your own launch line behind --"
+)
 _CROWDED = (
     "there are more ranks than cores: times then say more about the operating system's scheduler than about MPI. "
     "Give --ppn, or tune inside a job"
@@ -137,8 +141,9 @@ class Workbench:
     @property
     def warnings(self) -> list[str]:
         crowded = any(self.ppn > node.slots for node in self.job.nodes[: self.nodes])
-        unknown = [self.catalogue.warning] if self.catalogue.warning else []
-        return [*unknown, *filter(None, [self.job.part]), *([_CROWDED] if crowded else [])]
+        lonely = self.ppn == 1 and self.line is None and self.job.scheduler in (Scheduler.PBS, Scheduler.SLURM)
+        notes = [self.catalogue.warning, self.job.part, _ONE_EACH if lonely else "", _CROWDED if crowded else ""]
+        return [text for text in notes if text]
 
     def settings(self, collective: str, choice: Choice) -> Settings | None:
         """The control variables of a choice with their integers; None where this library does not know them."""

@@ -144,7 +144,7 @@ def _jsrun(installation: Installation, job: Job, request: LaunchRequest) -> Comm
 def _generic(installation: Installation, job: Job, request: LaunchRequest) -> Command:
     arguments = [str(installation.mpiexec), "-n", str(request.ranks)]
     if job.scheduler is not Scheduler.NONE:
-        arguments += ["-ppn", str(request.ppn)]
+        arguments += ["-N" if installation.mpiexec.name == "aprun" else "-ppn", str(request.ppn)]
     return Command((*arguments, *request.program), dict(request.environment))
 
 
