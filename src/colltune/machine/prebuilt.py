@@ -70,7 +70,7 @@ def read_symbols(content: bytes, symbols: int = OF_LIBRARY) -> Symbols:
                     places[text] = start + 24 * number
                 else:
                     absent.add(text)
-    except (struct.error, IndexError, ValueError) as error:
+    except (struct.error, IndexError, OverflowError, ValueError) as error:
         raise ValueError(f"its tables cannot be read: {error}") from None
     return Symbols(name, places, frozenset(absent))
 
