@@ -51,10 +51,10 @@ class Known:
     def given(self, condition: str, *, holds: bool) -> "Known":
         """The calls among these that meet ``condition``, or that do not."""
         if bound := _up_to(condition):
-            name, value = bound
-            least, most = self._span(name)
-            span = (least, value if most is None else min(value, most)) if holds else (max(least, value + 1), most)
-            return replace(self, spans={**self.spans, name: span})
+            about, limit = bound
+            least, most = self._span(about)
+            span = (least, limit if most is None else min(limit, most)) if holds else (max(least, limit + 1), most)
+            return replace(self, spans={**self.spans, about: span})
         name, _, value = condition.partition("=")
         answers = {condition: holds}
         if value in _OPPOSITE:
