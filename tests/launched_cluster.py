@@ -42,8 +42,9 @@ class Cluster:
         ends: Callable[[Scenario, Choice], bool] = lambda _scenario, _choice: False,
         said: Callable[[RuleSet], RuleSet] = lambda rules: rules,
         basis: SizeBasis = SizeBasis.MESSAGE,
+        tells_ranks: bool = True,
     ) -> None:
-        self.effects, self.ends, self.said, self.basis = effects, ends, said, basis
+        self.effects, self.ends, self.said, self.basis, self.tells_ranks = effects, ends, said, basis, tells_ranks
         self.began: list[Rules] = []
 
     def open(self, rules: Rules) -> Job:
@@ -52,6 +53,8 @@ class Cluster:
 
     def source(self) -> LaunchedSource:
         def together(scenario: Scenario) -> Hashable:
+            if not self.tells_ranks:
+                return scenario.collective, scenario.size_bytes
             whole = self.basis is SizeBasis.NONE
             return (scenario.collective, scenario.nodes, scenario.ppn) if whole else scenario
 

@@ -247,6 +247,13 @@ def test_the_default_and_a_choice_are_in_the_same_launch_at_neighbours() -> None
     assert 0.3 < sides.count("default") / len(sides) < 0.7
 
 
+def test_shapes_that_rules_do_not_tell_apart_have_their_pairs_in_the_same_launch() -> None:
+    cluster = Cluster(tells_ranks=False)
+    found = cluster.measure(every_point((DEFAULT, TREE)))
+    assert all(set(some) == {DEFAULT, TREE} for some in found.values())
+    assert len(cluster.began) == 1
+
+
 def test_a_choice_that_ends_the_job_leaves_the_default_of_its_pairs_to_measure() -> None:
     cluster = Cluster(ends=lambda scenario, choice: choice == RING)
     found = cluster.measure(every_point((DEFAULT, RING)))

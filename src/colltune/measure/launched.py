@@ -83,6 +83,7 @@ class LaunchedSource:
         self._tickets = count(1)
         self._ended: set[tuple[str, Choice]] = set()
         self._factors = LaunchFactors()
+        self._turned: dict[Hashable, bool] = {}  # of pairs, which side has the choice
         self._idle: Launch | None = None  # one that was started, and that runs the default everywhere
         # Seconds of a start, and of what is measured after it for each call; at first a guess.
         self._launch_s, self._call_s = 1.0, 1.0 / 64.0
@@ -122,7 +123,10 @@ class LaunchedSource:
             calls_beside(point.scenario) if self._plan.basis(point.scenario.collective) is not SizeBasis.NONE else []
         )
         if len(left) == 2 and DEFAULT in left and beside:
-            one.place, one.default = self._random.sample([point.scenario, beside[0]], 2)
+            sides = [point.scenario, beside[0]]
+            # Where rules do not tell shapes apart, all shapes of a size are in the same launch.
+            turned = self._turned.setdefault(self._plan.together(point.scenario), self._random.random() < 0.5)
+            one.place, one.default = sides[::-1] if turned else sides
             one.left = [choice for choice in left if choice != DEFAULT]
         self._asked.append(one)
         return ticket
