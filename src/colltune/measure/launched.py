@@ -84,7 +84,6 @@ class LaunchedSource:
         self._ended: set[tuple[str, Choice]] = set()
         self._factors = LaunchFactors()
         self._turned: dict[Hashable, bool] = {}  # of pairs, which side has the choice
-        self._idle: Launch | None = None  # one that was started, and that runs the default everywhere
         # Seconds of a start, and of what is measured after it for each call; at first a guess.
         self._launch_s, self._call_s = 1.0, 1.0 / 64.0
         self.until_s = math.inf
@@ -99,19 +98,16 @@ class LaunchedSource:
         return self._environment
 
     def start(self) -> Mapping[str, str]:
-        if self._idle is None:
-            self._idle = self._begun({})
+        """What a job says of itself; it ends again, since each launch has rules of its own."""
+        if not self.launches:
+            self._end(self._begun({}))
         return self.ready
 
     def kill(self) -> None:
-        if self._idle is not None:
-            self._idle.kill()
-            self._idle = None
+        """Nothing runs between two calls."""
 
     def close(self) -> None:
-        if self._idle is not None:
-            self._end(self._idle)
-            self._idle = None
+        """The same."""
 
     def begin(self, point: Point, effort: Effort, nodes: Sequence[int] | None = None) -> int:  # noqa: ARG002
         """On the first nodes: what is begun goes into the same launches, one after another."""
@@ -233,7 +229,7 @@ class LaunchedSource:
         failure = source = None
         ended = False
         try:
-            source = self._source(departing)
+            source = self._begun(departing)
             beside = self._factors.references([one.place for one, _ in column if one.default is None], rules)
             began_s = time.monotonic()
             for one, choice in column:
@@ -255,11 +251,7 @@ class LaunchedSource:
             if taken:
                 self._call_s = max(time.monotonic() - began_s, 1e-6) / len(taken)
             whole, ended = len(taken) == most, ended or failure is not None
-            again = False
-            if source is not None and (departing or ended):
-                again = self._end(source, whole=not ended and whole)
-            elif source is not None:
-                self._idle = source
+            again = source is not None and self._end(source, whole=not ended and whole)
         if again:
             return
         self._take(taken, self._factors.take(references.values()))
@@ -327,15 +319,6 @@ class LaunchedSource:
         self._asked.remove(one)
         samples = [one.samples[choice] for choice in one.point.choices]
         self._answers.append(Answer(one.ticket, one.point, samples, last=True))
-
-    def _source(self, rules: Mapping[str, RuleSet]) -> Launch:
-        """A launch under ``rules``; that of before where both have none."""
-        source, self._idle = self._idle, None
-        if source is not None and not rules:
-            return source
-        if source is not None:
-            self._end(source)
-        return self._begun(rules)
 
     def _begun(self, rules: Mapping[str, RuleSet]) -> Launch:
         began_s = time.monotonic()
