@@ -68,7 +68,7 @@ class BenchContract(abc.ABC):
         assert [point for point, _ in answers] == points
         assert {sample.status for _, samples in answers for sample in samples} == {Status.OK}
         assert launch.environment == bench.environment
-        assert launch.launches == 1
+        assert launch.launches == 1 + bench.by_launches
         assert launch.inside_s > 0.0
         assert bench.now_s() >= before_s + max(sample.time_s for _, samples in answers for sample in samples)
 
@@ -105,7 +105,8 @@ class BenchContract(abc.ABC):
         if bench.library is None:
             pytest.skip("no library loads the files of this bench")
         for choice in self._choices(bench):
-            assert bench.library.settings(self.collective, choice) is not None
+            found = bench.library.settings(self.collective, choice)
+            assert (found is None) == (bench.by_launches and choice != DEFAULT)
         assert bench.library.environment == bench.environment
 
     def _choices(self, bench: Bench) -> tuple[Choice, ...]:

@@ -39,11 +39,6 @@ class TestWorkbenchByLaunches(BenchContract):
         bench = open_workbench(MachineOptions(str(self._mpi.mpiexec), nodes=1, ppn=2), os.environ)
         return replace(bench, backend=ByLaunches.from_library(self._mpi.libmpi, self._mpi.version))
 
-    def test_a_library_knows_the_settings_of_what_is_legal(self) -> None:
-        """It knows none, so the live selector has no rules."""
-        bench = self.make()
-        assert [bench.settings(self.collective, choice) for choice in self._choices(bench)[:2]] == [(), None]
-
     def test_its_files_are_what_a_launch_runs_under_and_are_gone_after_it(self) -> None:
         bench = self.make()
         scenario = Scenario(self.collective, 1, 2, 4096)
