@@ -162,3 +162,16 @@ def test_calls_with_which_the_library_ends_the_job_by_itself_are_left_out(
     assert ("the MPI by itself ends such jobs" in result.message) is by_itself
     if not by_itself:
         assert "count=7" in str(result.crashed_case)
+
+
+def test_where_the_library_ends_the_job_by_itself_the_collectives_with_rules_are_checked(
+    mpiexec: Path, faulty: Path
+) -> None:
+    environ = {**os.environ, "LD_PRELOAD": str(faulty), "CT_FAULT": "die"}
+    bench = open_workbench(MachineOptions(mpiexec=str(mpiexec), ppn=2), environ)
+    rules = (Rule(None, None, 28, Choice("binomial")), Rule(None, None, None, DEFAULT))
+    own = RuleSet("allreduce", SizeBasis.MESSAGE, (Rule(None, None, 28, DEFAULT), Rule(None, None, None, DEFAULT)))
+    rule_sets = {"allreduce": own, "bcast": RuleSet("bcast", SizeBasis.MESSAGE, rules)}
+    result = on_workbench.replay(bench, rule_sets, {}, short=True)
+    assert result.passed, result.message
+    assert result.left_out == ("the collectives without a rule",)

@@ -59,10 +59,15 @@ class ConformanceResult:
         return None if number is None else int(number[0])
 
     @property
+    def crashed_collective(self) -> str:
+        """What that case called."""
+        return (self.crashed_case or " ").split(" ")[1]
+
+    @property
     def crashed_kind(self) -> str:
         """Which calls are like it: the words that another case has to have."""
-        _, name, *words = (self.crashed_case or "").split()
-        return " ".join([name, *(word for word in words if word.startswith(("ranks=", "root=")))])
+        words = (self.crashed_case or "").split()
+        return " ".join([words[1], *(word for word in words[2:] if word.startswith(("ranks=", "root=")))])
 
     @property
     def passed(self) -> bool:
@@ -79,7 +84,8 @@ class ConformanceResult:
         if self.passed:
             skipped = f", {len(self.skipped)} sizes left out as too large" if self.skipped else ""
             own = f", {self.library_failures} fail without the tuning too" if self.library_failures else ""
-            own += f", without {' and '.join(self.left_out)}: the MPI by itself ends such jobs" if self.left_out else ""
+            left_out = " and ".join(self.left_out)
+            own += f", leaving out {left_out}: the MPI by itself ends such jobs" if left_out else ""
             right = self.cases - self.library_failures
             return f"{right} cases gave the right result in {format_duration(self.wall_s)}{skipped}{own}"
         if self.crashed_case is not None:

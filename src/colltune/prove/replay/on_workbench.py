@@ -7,6 +7,7 @@ from pathlib import Path
 from colltune.bench.contract import LibraryBench
 from colltune.core.errors import ColltuneError
 from colltune.core.rules import RuleSet
+from colltune.core.sample import COLLECTIVES
 from colltune.prove.replay.conformance import (
     PROGRAM,
     ConformanceResult,
@@ -40,25 +41,39 @@ def replay(
     """Every collective in every form, with ``variables`` set, at rank counts up to the job's.
 
     With ``counts`` only the collectives that depart from the default, at these rank counts: for rules that reach no
-    other call. Failures that the library has without ``variables`` too are left out, and calls with which it ends the
-    job without them. ``expected_s``: what the short form is expected to take (``ReplaySlice.whole_s``), for its limit.
+    other call. Failures that the library has without ``variables`` too are left out. Where it ends the job without
+    them too, so are the collectives that do not depart, and of the others such calls. ``expected_s``: what the short
+    form is expected to take (``ReplaySlice.whole_s``), for its limit.
     """
     limit_s = short_limit_s(expected_s) if short else _FULL_TIMEOUT_S
+    ruled = sorted(departing(rule_sets))
+    only: Sequence[str] = ruled if counts else ()
 
-    def run(variables: Mapping[str, str], *more: str) -> ConformanceResult:
-        return _run(bench, rule_sets, variables, short, counts, limit_s, more)
+    def run(variables: Mapping[str, str], more: Sequence[str]) -> ConformanceResult:
+        return _run(bench, rule_sets, variables, short, only, counts, limit_s, more)
 
+    left_out: list[str] = []
     without: list[str] = []
-    parts = [run(variables)]
-    while (number := parts[-1].crashed_number) is not None and len(without) < 2 * _MOST_LEFT_OUT:
-        if run({}, "--case", str(number)).crashed_number != number:
+    begun: list[str] = []
+    parts = [run(variables, begun)]
+    while (number := parts[-1].crashed_number) is not None and len(left_out) < _MOST_LEFT_OUT:
+        # Some calls end a job only behind others.
+        again = (run({}, more).crashed_number for more in ([*without, "--case", str(number)], begun))
+        if number not in again:
             break
-        without += ["--without", parts[-1].crashed_kind]
-        parts.append(run(variables, *without, "--from", str(number + 1)))
-    result = joined(parts, without[1::2])
+        if ruled and not only and parts[-1].crashed_collective not in ruled:
+            only, left_out, without, begun, parts = ruled, ["the collectives without a rule"], [], [], []
+        elif parts[-1].crashed_collective in COLLECTIVES:
+            left_out.append(parts[-1].crashed_kind)
+            without += ["--without", left_out[-1]]
+            begun = [*without, "--from", str(number + 1)]
+        else:
+            break
+        parts.append(run(variables, begun))
+    result = joined(parts, left_out)
     if result.passed or result.unchecked:
         return result
-    return beyond_the_library(result, run({}, *without))
+    return beyond_the_library(result, run({}, without))
 
 
 def short_limit_s(expected_s: float) -> float:
@@ -71,12 +86,12 @@ def _run(
     rule_sets: Mapping[str, RuleSet],
     variables: Mapping[str, str],
     short: bool,
+    only: Sequence[str],
     counts: Sequence[int],
     limit_s: float,
     more: Sequence[str],
 ) -> ConformanceResult:
-    only, thread_level = sorted(departing(rule_sets)) if counts else (), bench.environment.thread_level
-    counts = counts or rank_counts(bench.nodes * bench.ppn)
+    counts, thread_level = counts or rank_counts(bench.nodes * bench.ppn), bench.environment.thread_level
     arguments = replay_arguments(counts, rule_sets.values(), short=short, thread_level=thread_level, collectives=only)
     program = bench.program(PROGRAM, [*arguments, *more], variables)
     return run_conformance(program.argv, program.environment, limit_s)
