@@ -22,16 +22,19 @@ static void ct__make(void *context, struct ct_verdict *verdict)
                      "making the communicator");
 }
 
-/* Making a communicator calls collectives inside the library, so it is a case of its own. */
-static void ct__make_comm(struct ct_case_run *run, enum ct_comm_kind kind, const struct ct_case_comm *base,
+/* Making a communicator calls collectives inside the library, so it is a case of its own. False where it is left out. */
+static bool ct__make_comm(struct ct_case_run *run, enum ct_comm_kind kind, const struct ct_case_comm *base,
                           struct ct_case_comm *comm)
 {
     char text[CT_CASE_TEXT];
     struct ct__making making = {kind, run->ranks, base->handle, comm};
     snprintf(text, sizeof text, "make_communicator comm=%s ranks=%d", ct_comm_kind_name(kind), run->ranks);
+    if (kind != CT_COMM_DIRECT && ct_is_left_out(run->options, text))
+        return false;
     ct_run_step(run, text, true, ct__make, &making);
     if (comm->handle == MPI_COMM_NULL)
         MPI_Abort(MPI_COMM_WORLD, 1); /* the verdict has said why, and without it nothing can follow */
+    return true;
 }
 
 static void ct__replay(struct ct_case_run *run)
@@ -43,9 +46,9 @@ static void ct__replay(struct ct_case_run *run)
     ct_plan_run(run, &direct, is_short ? CT_DEPTH_SHORT : CT_DEPTH_FULL);
     for (int kind = CT_COMM_DUP; kind <= last; kind++) {
         struct ct_case_comm comm = {.handle = MPI_COMM_NULL};
-        if (!ct_comm_is_possible((enum ct_comm_kind)kind, run->ranks))
+        if (!ct_comm_is_possible((enum ct_comm_kind)kind, run->ranks) ||
+            !ct__make_comm(run, (enum ct_comm_kind)kind, &direct, &comm))
             continue;
-        ct__make_comm(run, (enum ct_comm_kind)kind, &direct, &comm);
         ct_plan_run(run, &comm, CT_DEPTH_THIN);
         ct_comm_free(&comm);
     }

@@ -87,12 +87,12 @@ static bool ct__has_words(const char *text, const char *words)
     return true;
 }
 
-static bool ct__is_left_out(const struct ct_options *options, long number, const char *text)
+bool ct_is_left_out(const struct ct_options *options, const char *text)
 {
     for (int i = 0; i < options->left_out_count; i++)
         if (ct__has_words(text, options->left_out[i]))
             return true;
-    return number < options->first_case || number > options->last_case;
+    return false;
 }
 
 void ct_run_step(struct ct_case_run *run, const char *text, bool always,
@@ -100,7 +100,9 @@ void ct_run_step(struct ct_case_run *run, const char *text, bool always,
 {
     struct ct_verdict verdict = {0, 0, ""};
     run->number++;
-    if (!always && ct__is_left_out(run->options, run->number, text))
+    const struct ct_options *options = run->options;
+    const bool is_asked = run->number >= options->first_case && run->number <= options->last_case;
+    if (!always && (!is_asked || ct_is_left_out(options, text)))
         return;
     if (run->rank == 0)
         ct_report_start(run->number, text);

@@ -49,6 +49,9 @@ enum ct_depth { CT_DEPTH_FULL, CT_DEPTH_SHORT, CT_DEPTH_THIN };
 /* Runs every case of every selected collective on `comm`. All ranks of run->ranks call it together. */
 void ct_plan_run(struct ct_case_run *run, const struct ct_case_comm *comm, enum ct_depth depth);
 
+/* Whether what `text` says is left out by the words of `options`. */
+bool ct_is_left_out(const struct ct_options *options, const char *text);
+
 /* Numbers, announces, runs and reports one case; `work` makes it. Skips it if it is left out and `always` is false. */
 void ct_run_step(struct ct_case_run *run, const char *text, bool always,
                  void (*work)(void *context, struct ct_verdict *verdict), void *context);

@@ -21,6 +21,7 @@ from colltune.core.units import format_duration
 from colltune.machine.process import run_launch
 
 PROGRAM = "conformance"  # the directory under native/
+MAKING = "make_communicator"  # a case that is no call of a collective
 BEFORE_FIRST_CASE = "start-up, before the first case"
 _EVERY_COUNT_TO = 16
 _BESIDE_POWERS_TO = 1024
@@ -66,8 +67,9 @@ class ConformanceResult:
     @property
     def crashed_kind(self) -> str:
         """Which calls are like it: the words that another case has to have."""
-        words = (self.crashed_case or "").split()
-        return " ".join([words[1], *(word for word in words[2:] if word.startswith(("ranks=", "root=")))])
+        words, kind = (self.crashed_case or "").split(), ["ranks", "root"]
+        kind += ["comm"] if self.crashed_collective == MAKING else []
+        return " ".join([words[1], *(word for word in words[2:] if word.partition("=")[0] in kind)])
 
     @property
     def passed(self) -> bool:

@@ -7,8 +7,8 @@ from pathlib import Path
 from colltune.bench.contract import LibraryBench
 from colltune.core.errors import ColltuneError
 from colltune.core.rules import RuleSet
-from colltune.core.sample import COLLECTIVES
 from colltune.prove.replay.conformance import (
+    MAKING,
     PROGRAM,
     ConformanceResult,
     beyond_the_library,
@@ -63,7 +63,7 @@ def replay(
             break
         if ruled and not only and parts[-1].crashed_collective not in ruled:
             only, left_out, without, begun, parts = ruled, ["the collectives without a rule"], [], [], []
-        elif parts[-1].crashed_collective in COLLECTIVES:
+        elif parts[-1].crashed_collective != MAKING or "comm=direct" not in parts[-1].crashed_kind:
             left_out.append(parts[-1].crashed_kind)
             without += ["--without", left_out[-1]]
             begun = [*without, "--from", str(number + 1)]
