@@ -130,7 +130,7 @@ def left_out(grid: Grid, others: Mapping[str, Grid], theta: np.ndarray, scaled: 
                 if _OF_LIBRARY.search(choice.algorithm) and abs(np.log(time_s / default_s)) <= _SAME
             ]
             base = {same[0]: default_s} if len(same) == 1 else {}
-            recorded += compared(model, scenario, base, known, near) or [None]
+            recorded += compared(model, scenario, base, known, near) if base else [None]
     return LeftOut(turns, recorded, headroom)
 
 

@@ -110,7 +110,8 @@ class CollectiveTimes:
 
     def unborne(self, sent: Sent) -> Floats:
         """(n,): 1 for what posts more messages at once than any cluster bore, else 0."""
-        return np.array([posts_at_once(choice) for _, choice in sent.pairs]) * (sent.flying > self.bearable)
+        at_once = np.array([posts_at_once(choice) for _, choice in sent.pairs], dtype=float)
+        return at_once * (sent.flying > self.bearable)
 
     def ratios(self, sent: Sent) -> Floats:
         """(n,): the log of each time over the best of its scenario, as the trees have it."""
