@@ -5,7 +5,8 @@ and place the first of 256 waiting points; then, as a measurement ends, choose w
 the last of these alone, which is what a running campaign pays for each point. Median of five.
 
 ``machine_s_1024``, ``slowdown_1024``: see scale_1024.py. ``decide_s_JOB``, ``rules_worst``, ``peak_mb``: see
-scale_decide.py. ``init_ms``: see scale_start.py.
+scale_decide.py. ``init_ms``: see scale_start.py. ``plan_NODES_MINUTES``, ``thinking_share_2048``,
+``check_limit_s``: see scale_plan.py.
 
 Merges its figures into bench/scale.json and prints that.
 """
@@ -27,6 +28,7 @@ from colltune.schedule.filling import FillingPacker
 from colltune.schedule.topology_files import of_paths, parse_slurm_conf
 from scale_1024 import scale_1024
 from scale_decide import scale_decide
+from scale_plan import scale_plan
 
 HOSTS, PER_LEAF, LEAVES_PER_SPINE, WAITING = 10_000, 16, 25, 256
 
@@ -74,6 +76,7 @@ def main() -> None:
         "repack_10k_s": round(median(again for _, again in measured), 4),
         **scale_decide(),
         **scale_1024(),
+        **scale_plan(),
     }
     path = Path("bench/scale.json")
     path.parent.mkdir(exist_ok=True)

@@ -18,6 +18,7 @@ static struct {
     int progress;
     unsigned case_limit_s;
     long cases, failures, skipped;
+    double began_s; /* the first case */
     char hang[CT_CASE_TEXT + 64];
     size_t hang_length;
 } ct__report = {.progress = -1};
@@ -76,7 +77,8 @@ void ct_report_start(long number, const char *text)
     alarm(ct__report.case_limit_s);
     if (!ct__report.speaks)
         return;
-    ct__report.cases++;
+    if (ct__report.cases++ == 0)
+        ct__report.began_s = MPI_Wtime();
     /* Every record has one length, so that a shorter one leaves nothing of the one before. */
     snprintf(line, sizeof line, "case %ld %-*s\n", number, CT_CASE_TEXT, text);
     ct__report.hang_length =
@@ -111,8 +113,8 @@ void ct_report_skip(const char *collective, int ranks, long long bytes)
 int ct_report_close(void)
 {
     if (ct__report.speaks) {
-        printf("done cases=%ld failures=%ld skipped=%ld\n", ct__report.cases, ct__report.failures,
-               ct__report.skipped);
+        printf("done cases=%ld failures=%ld skipped=%ld seconds=%.3f\n", ct__report.cases, ct__report.failures,
+               ct__report.skipped, ct__report.cases > 0 ? MPI_Wtime() - ct__report.began_s : 0.0);
         fflush(stdout);
         if (ct__report.progress >= 0)
             close(ct__report.progress);

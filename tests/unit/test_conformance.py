@@ -78,7 +78,10 @@ def test_arguments_name_the_bounds_in_the_rules_own_basis() -> None:
 
 
 def test_a_clean_run_passes() -> None:
-    result = parse("skip alltoall ranks=4 bytes=9999\ndone cases=12 failures=0 skipped=1\n", running="case 12 scatter")
+    result = parse(
+        "skip alltoall ranks=4 bytes=9999\ndone cases=12 failures=0 skipped=1 seconds=0.25\n", running="case 12 scatter"
+    )
+    assert result.cases_s == 0.25
     assert result.passed
     assert result.cases == 12
     assert result.skipped == ("alltoall ranks=4 bytes=9999",)

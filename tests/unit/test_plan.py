@@ -206,7 +206,7 @@ def test_the_replay_may_take_several_times_what_its_slice_led_to_expect() -> Non
 
 
 def test_a_slice_of_the_replay_tells_what_the_whole_takes() -> None:
-    """100 cases in 1 s beside a launch of 2 s; eight rank counts of some hundred cases each."""
-    assert ReplaySlice(wall_s=3.0, cases=100, rank_counts=8).whole_s(launch_s=2.0) == pytest.approx(30.0)
-    assert ReplaySlice(wall_s=2.0, cases=100, rank_counts=8).whole_s(launch_s=2.5) == pytest.approx(2.5 + 2800 * 0.003)
-    assert ReplaySlice(wall_s=1.0, cases=0, rank_counts=8).whole_s(launch_s=2.0) == 8.0
+    """The cases alone tell it, however long a launch takes; eight rank counts have some hundred cases each."""
+    assert ReplaySlice(cases_s=1.0, cases=100, rank_counts=8).whole_s(launch_s=2.0) == pytest.approx(30.0)
+    assert ReplaySlice(cases_s=0.1, cases=100, rank_counts=8).whole_s(launch_s=25.0) == pytest.approx(27.8)
+    assert ReplaySlice(cases_s=1.0, cases=0, rank_counts=8).whole_s(launch_s=2.0) == 8.0

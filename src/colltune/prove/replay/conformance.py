@@ -32,12 +32,13 @@ _LAST_WORDS = re.compile(r"Assertion failed|Abort\(|unknown key|unrecognized key
 class ConformanceResult:
     """What a replay found.
 
-    ``cases``: started ones; ``failures``: one text per failed case that was printed (the first two thousand), and
-    ``failure_count`` all of them; ``crashed_case``: the one that ended the job or never ended, None if it went
-    through; ``hung`` tells these two apart; ``unfinished``: the time was up while cases went on to end; ``skipped``:
-    counts that were beyond the byte limit; ``detail``: the library's last words; ``command`` is what was run;
-    ``library_failures``: failures that were taken out because the library has them without the tuning too;
-    ``left_out``: kinds of calls that were not tried further, since the library ends the job there without it too.
+    ``cases``: started ones, which took ``cases_s`` together, or less; ``failures``: one text per failed case that was
+    printed (the first two thousand), and ``failure_count`` all of them; ``crashed_case``: the one that ended the job or
+    never ended, None if it went through; ``hung`` tells these two apart; ``unfinished``: the time was up while cases
+    went on to end; ``skipped``: counts that were beyond the byte limit; ``detail``: the library's last words;
+    ``command`` is what was run; ``library_failures``: failures that were taken out because the library has them
+    without the tuning too; ``left_out``: kinds of calls that were not tried further, since the library ends the job
+    there without it too.
     """
 
     command: tuple[str, ...]
@@ -49,6 +50,7 @@ class ConformanceResult:
     skipped: tuple[str, ...]
     detail: str
     wall_s: float
+    cases_s: float
     library_failures: int = 0
     unfinished: bool = False
     left_out: tuple[str, ...] = ()
@@ -133,6 +135,7 @@ def joined(parts: Sequence[ConformanceResult], left_out: Sequence[str]) -> Confo
         failure_count=sum(part.failure_count for part in parts),
         skipped=tuple(dict.fromkeys(skipped for part in parts for skipped in part.skipped)),
         wall_s=sum(part.wall_s for part in parts),
+        cases_s=sum(part.cases_s for part in parts),
         left_out=tuple(left_out),
     )
 
@@ -268,5 +271,6 @@ def parse_output(
         skipped=by_word["skip"],
         detail=complaint or ("" if code in (0, None) else f"exit status {code}"),
         wall_s=wall_s,
+        cases_s=float((totals or {}).get("seconds", wall_s)),
         unfinished=unfinished,
     )

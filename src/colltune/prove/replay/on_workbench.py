@@ -23,7 +23,6 @@ from colltune.store.tuning import Tuning, write_files
 _SHORT_LIMIT_S, _LIMIT_TIMES = 180.0, 4.0
 # Collectives of which a part of the replay consists, and about how many cases the short form has for a rank count.
 _SLICE, _CASES = ("bcast", "allreduce"), 350
-_LEAST_SHARE = 0.15  # of the time of the slice, for its cases
 _UNKNOWN_LAUNCHES = 4.0  # the assumed length of a replay in launches, where the slice failed
 _FULL_TIMEOUT_S = 3600.0
 _MOST_LEFT_OUT = 32  # kinds of calls with which the library ends jobs by itself
@@ -103,9 +102,9 @@ class UncheckedError(ColltuneError):
 
 @dataclass(frozen=True, slots=True)
 class ReplaySlice:
-    """A part of the replay without a tuning: its wall time, and how many cases it had."""
+    """A part of the replay without a tuning: what its cases took, and how many it had."""
 
-    wall_s: float
+    cases_s: float
     cases: int
     rank_counts: int
 
@@ -113,9 +112,7 @@ class ReplaySlice:
         """What the whole replay takes, where a launch takes ``launch_s``."""
         if self.cases == 0:
             return _UNKNOWN_LAUNCHES * launch_s
-        # Also where a launch of the agent takes as long as all of the slice, its cases took some of it.
-        case_s = max(self.wall_s - launch_s, _LEAST_SHARE * self.wall_s) / self.cases
-        return launch_s + self.rank_counts * _CASES * case_s
+        return launch_s + self.rank_counts * _CASES * self.cases_s / self.cases
 
 
 def replay_slice(bench: LibraryBench) -> ReplaySlice:
@@ -124,7 +121,7 @@ def replay_slice(bench: LibraryBench) -> ReplaySlice:
     arguments = replay_arguments(counts[-1:], short=True, collectives=_SLICE, thread_level=thread_level)
     program = bench.program(PROGRAM, arguments)
     found = run_conformance(program.argv, program.environment, _SHORT_LIMIT_S)
-    return ReplaySlice(found.wall_s, found.cases, len(counts))
+    return ReplaySlice(found.cases_s, found.cases, len(counts))
 
 
 def make_safe(
