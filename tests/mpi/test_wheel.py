@@ -27,22 +27,8 @@ from compiled import program
 
 ROOT = Path(__file__).parents[2]
 # What an MPI's own scripts call; nothing among it compiles.
-TOOLS = (
-    "sh",
-    "bash",
-    "sed",
-    "env",
-    "basename",
-    "dirname",
-    "expr",
-    "uname",
-    "ldd",
-    "cat",
-    "id",
-    "hostname",
-    "tr",
-    "grep",
-)
+TOOLS = ("sh", "bash", "sed", "env", "basename", "dirname", "expr", "uname", "ldd", "cat", "id", "hostname", "tr",
+         "grep")  # fmt: skip
 OF_GLIBC = {"libc", "libm", "libdl", "librt", "libpthread", "ld-linux-x86-64"}
 INTEL_QUIET = {"I_MPI_FABRICS": "shm", "I_MPI_THREAD_YIELD": "2", "I_MPI_WAIT_MODE": "0"}
 QUIET = {**ON_EITHER, **INTEL_QUIET, disturbance.VARIABLE: disturbance.ACCEPT}
@@ -84,17 +70,8 @@ class Site:
 def site(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Site:
     place = tmp_path_factory.mktemp("site")
     run_to_end([sys.executable, "-m", "venv", "--without-pip", place / "venv"], check=True)
-    pip = [
-        sys.executable,
-        "-m",
-        "pip",
-        "--python",
-        place / "venv" / "bin" / "python",
-        "install",
-        "--quiet",
-        "--no-compile",
-    ]
-    run_to_end([*pip, "--no-deps", "--no-index", wheel], check=True)
+    pip = [sys.executable, "-m", "pip", "--python", place / "venv" / "bin" / "python", "install", "--quiet"]
+    run_to_end([*pip, "--no-compile", "--no-deps", "--no-index", wheel], check=True)
     (packages,) = (place / "venv" / "lib").glob("python*/site-packages")
     (packages / "requirements.pth").write_text(f"{Path(typer.__file__).parents[1]}\n")
     (place / "tools").mkdir()
