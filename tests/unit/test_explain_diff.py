@@ -202,9 +202,9 @@ def test_equal_decisions_are_the_same_whatever_the_machine(tmp_path: Path) -> No
 
 def test_what_was_not_tuned_is_as_the_default(tmp_path: Path) -> None:
     always = RuleSet.always("bcast", SizeBasis.MESSAGE)
-    code, text = diff(write(tmp_path / "a", {"bcast": always}), write(tmp_path / "b", {}))
+    code, text = diff(write(tmp_path / "a[b]", {"bcast": always}), write(tmp_path / "b", {}))
     assert code == 0
-    assert f"bcast was tuned in {tmp_path / 'a'} only" in text
+    assert f"bcast was tuned in {tmp_path / 'a[b]'} only" in text
 
 
 def test_a_difference_is_told_with_its_place(tmp_path: Path) -> None:

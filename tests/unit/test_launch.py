@@ -15,11 +15,10 @@ from colltune.core.rules import RuleSet
 from colltune.core.sample import Environment, SizeBasis
 from colltune.machine.compile import preload_variables
 from colltune.mpi import host_files
-from colltune.mpi.installation import Installation, Launcher, Library
+from colltune.mpi.installation import Installation, Launcher, Library, is_launcher, is_of_mpi, scheduler_launcher
 from colltune.mpi.job import Job, Node, Scheduler
 from colltune.mpi.launch import LaunchRequest, launch
 from colltune.mpi.launch_line import job_of_line, other_binding, parse_launch_line
-from colltune.mpi.launchers import is_launcher, is_of_mpi, scheduler_launcher
 from colltune.prove.replay.on_workbench import replay
 
 LAPTOP = Job(Scheduler.NONE, (Node("localhost", 2),))

@@ -38,5 +38,5 @@ def with_alltoallv(
     load_table(table, here.with_fabric(fabric_here(environment)))
     library = library_for(installation, cache_directory(environment))
     variables = {**preload_variables(library, environment), _VARIABLE: str(table.resolve())}
-    told = forwarded(command[0], installation.library, variables)
-    return [command[0], *told, *command[1:]], {**environment, **variables}
+    options = forwarded(command[0], installation.library, variables)
+    return [command[0], *options, *command[1:]], {**environment, **variables}

@@ -140,8 +140,8 @@ class AlltoallvExploration:
         if outcome.interrupted or not medians:
             return outcome, Decided({}, {}, {})
         models = models_of(learners, outcome, medians, grid_alone=True)
-        found = decide(models, spaces, outcome.samples, lambda _scenario: DEFAULT, _PROMISING)
-        return outcome, Decided.together(found.values())
+        decided = decide(models, spaces, outcome.samples, lambda _scenario: DEFAULT, _PROMISING)
+        return outcome, Decided.together(decided.values())
 
     def _nearer(
         self, medians: Mapping[tuple[Scenario, Choice], float], space: Space
@@ -168,5 +168,5 @@ class AlltoallvExploration:
             return (*legal[shape], *added.get(scenario, ()))
 
         grid = (Scenario(COLLECTIVE, shape.nodes, shape.ppn, size) for shape in self.parts for size in self.sizes)
-        found = {COLLECTIVE: Space(COLLECTIVE, tuple(grid), choices)}
-        return found | {one.collective: Space(one.collective, (one,), choices) for one in self.recorded}
+        spaces = {COLLECTIVE: Space(COLLECTIVE, tuple(grid), choices)}
+        return spaces | {one.collective: Space(one.collective, (one,), choices) for one in self.recorded}

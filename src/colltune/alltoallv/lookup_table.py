@@ -86,12 +86,12 @@ def radices(ranks: int) -> list[int]:
     """Powers of two up to half of ``ranks``, and the root, near which time over radix often has its minimum."""
     if ranks < 4:
         return [2] if ranks > 2 else []
-    found = {isqrt(ranks), 2}
+    values = {isqrt(ranks), 2}
     power = 2
     while power <= max(2, ranks // 2):
-        found.add(power)
+        values.add(power)
         power *= 2
-    return sorted(radix for radix in found if 2 <= radix < ranks - 1)
+    return sorted(radix for radix in values if 2 <= radix < ranks - 1)
 
 
 def neighbours(setting: Setting, shape: Shape) -> list[Setting]:
@@ -107,8 +107,8 @@ def neighbours(setting: Setting, shape: Shape) -> list[Setting]:
     most = ranks if of_nodes else ranks - 2  # with ranks - 1 nothing is forwarded
     radix, batch = setting.radix, setting.batch
     near = any(abs(radix - mark) <= _FINE for mark in (2, isqrt(ranks), ranks))
-    found = {radix * 3 // 4, min(radix * 3 // 2, most)} | ({radix - 1, radix + 1} if near else set())
-    moved = [Setting(setting.algorithm, other, batch) for other in sorted(found - {radix}) if 2 <= other <= most]
+    values = {radix * 3 // 4, min(radix * 3 // 2, most)} | ({radix - 1, radix + 1} if near else set())
+    moved = [Setting(setting.algorithm, other, batch) for other in sorted(values - {radix}) if 2 <= other <= most]
     if of_nodes:
         others = {batch - 1, batch + 1, batch * 3 // 4, batch * 3 // 2} if batch else {shape.nodes // 2}
         inside = sorted(other for other in others - {batch} if 1 <= other < shape.nodes)
@@ -119,16 +119,16 @@ def neighbours(setting: Setting, shape: Shape) -> list[Setting]:
 def candidates(shape: Shape) -> list[Setting]:
     """Every setting that the tuner looks at first, the library's own before all."""
     ranks = shape.ranks
-    found = [LIBRARY]
-    found += [Setting("linear", 0, batch) for batch in (0, 8, 32) if batch < ranks - 1]
+    choices = [LIBRARY]
+    choices += [Setting("linear", 0, batch) for batch in (0, 8, 32) if batch < ranks - 1]
     for radix in radices(ranks):
-        found += [Setting("parata", radix, batch) for batch in sorted({0, 1, min(4, radix - 1)})]
+        choices += [Setting("parata", radix, batch) for batch in sorted({0, 1, min(4, radix - 1)})]
     if shape.nodes > 1 and shape.ppn > 1:
         for radix in sorted({2, isqrt(shape.ppn), shape.ppn} - {0, 1}):
             for batch in sorted({0, 1, 4, 16}):
                 if batch < shape.nodes - 1:
-                    found.append(Setting("hieata", radix, batch))
-    return list(dict.fromkeys(found))
+                    choices.append(Setting("hieata", radix, batch))
+    return list(dict.fromkeys(choices))
 
 
 FIRST_CALL = 2
@@ -182,13 +182,13 @@ def places(shapes: Iterable[Shape]) -> dict[Shape, list[tuple[Bounds, Bounds]]]:
     Ranks that are not alike on all nodes count as if every node were as full as the fullest.
     """
     of_ppn = grouped(sorted(shapes), lambda shape: shape.ppn)
-    found: dict[Shape, list[tuple[Bounds, Bounds]]] = {}
+    bounds: dict[Shape, list[tuple[Bounds, Bounds]]] = {}
     for ppn, (low_ppn, high_ppn) in _nearest(sorted(of_ppn)).items():
         for nodes, (low, high) in _nearest([shape.nodes for shape in of_ppn[ppn]]).items():
-            found[Shape(nodes, ppn)] = [
+            bounds[Shape(nodes, ppn)] = [
                 ((max(here, (low - 1) * here + 1), high * here), (here, here)) for here in range(low_ppn, high_ppn + 1)
             ]
-    return found
+    return bounds
 
 
 def _nearest(values: Sequence[int]) -> dict[int, Bounds]:
@@ -350,10 +350,10 @@ def alike(fill: int) -> list[tuple[str, str]]:
 
 def exists(pattern: tuple[str, str], fill: int, ranks: int) -> bool:
     """Whether ``ranks`` can have ``pattern``, and it is not the usual one of its class under another name."""
-    found = peers_among(pattern[1], ranks)
-    if found is None or pattern == usual(fill):
-        return found is not None
-    return (pattern[0], found) != (usual(fill)[0], peers_among(usual(fill)[1], ranks))
+    peers = peers_among(pattern[1], ranks)
+    if peers is None or pattern == usual(fill):
+        return peers is not None
+    return (pattern[0], peers) != (usual(fill)[0], peers_among(usual(fill)[1], ranks))
 
 
 def runs(chosen: Mapping[int, Key]) -> list[list[int]]:

@@ -66,22 +66,22 @@ class RecordedMatrix:
 def load_matrix(path: Path) -> Matrix:
     """A matrix of bytes from text or .npy. Raises InputError with what is wrong, and where."""
     try:
-        found = read_array(read_file(path, link=True)) if path.suffix == ".npy" else np.array(_rows(path))
+        matrix = read_array(read_file(path, link=True)) if path.suffix == ".npy" else np.array(_rows(path))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}", _ADVICE) from error
     except (ValueError, OverflowError) as error:
         if not read_file(path, link=True).lstrip()[:1].isdigit():
             raise InputError(f"{described(path)}, and no matrix of counts", _ADVICE) from error
         raise InputError(f"{path} is no matrix of counts: {error}", _ADVICE) from error
-    if found.ndim != 2 or found.shape[0] != found.shape[1] or not np.issubdtype(found.dtype, np.integer):
-        shape = " x ".join(map(str, found.shape))
-        raise InputError(f"{path} holds {shape} values of type {found.dtype}, not P x P whole numbers", _ADVICE)
-    if (found < 0).any():
-        row, column = np.argwhere(found < 0)[0]
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.issubdtype(matrix.dtype, np.integer):
+        shape = " x ".join(map(str, matrix.shape))
+        raise InputError(f"{path} holds {shape} values of type {matrix.dtype}, not P x P whole numbers", _ADVICE)
+    if (matrix < 0).any():
+        row, column = np.argwhere(matrix < 0)[0]
         raise InputError(
-            f"{path}: rank {row} sends {found[row, column]} bytes to rank {column}; no count is below 0", _ADVICE
+            f"{path}: rank {row} sends {matrix[row, column]} bytes to rank {column}; no count is below 0", _ADVICE
         )
-    bytes_ = found.astype(np.int64)
+    bytes_ = matrix.astype(np.int64)
     if max(bytes_.sum(axis=0).max(initial=0), bytes_.sum(axis=1).max(initial=0)) > _MOST:
         raise InputError(f"{path}: a rank sends or receives over 2 GiB", "Such calls stay with the library")
     return Matrix(path, bytes_)
@@ -106,7 +106,7 @@ def _rows(path: Path) -> list[list[int]]:
 
 def load_recorded(paths: Sequence[Path], whole: Shape, sizes: Sequence[int]) -> list[RecordedMatrix]:
     """The matrices of ``paths`` for the job ``whole``, each at the nearest of ``sizes``. Raises InputError."""
-    found = []
+    matrices = []
     for number, path in enumerate(paths):
         matrix = load_matrix(path)
         if matrix.ranks != whole.ranks:
@@ -125,8 +125,8 @@ def load_recorded(paths: Sequence[Path], whole: Shape, sizes: Sequence[int]) -> 
             )
         plain = Scenario(Blocks().collective, whole.nodes, whole.ppn, size)
         scenario = Scenario(Blocks(f"counts{number}").collective, whole.nodes, whole.ppn, size)
-        found.append(RecordedMatrix(matrix, scenario, plain, matrix.fill))
-    return found
+        matrices.append(RecordedMatrix(matrix, scenario, plain, matrix.fill))
+    return matrices
 
 
 def write_matrices(recorded: Sequence[RecordedMatrix], directory: Path) -> list[Path]:

@@ -113,9 +113,9 @@ class PatternProof:
             known = self.recorded[cell]
             asked |= dict.fromkeys(known[:1] if threshold > 1.0 else known[1:], cell)
         possible = {cell for cell in drawn if exists(usual(cell[1]), cell[1], cell[0].ranks)} | self.recorded.keys()
-        found = self._audited(asked, gains, decided, threshold, deadline_s)
+        audited = self._audited(asked, gains, decided, threshold, deadline_s)
         # A scenario that was cut out of a region is judged with what is left of it too: it counts if it was kept once.
-        kept = {one.scenario: math.log(one.speedup.estimate) for one in found if one.verdict is Verdict.KEPT}
+        kept = {one.scenario: math.log(one.speedup.estimate) for one in audited if one.verdict is Verdict.KEPT}
         passed = {cell: kept[scenario] for scenario, cell in asked.items() if scenario in kept}
         refused = {cell for scenario, cell in asked.items() if scenario not in kept}
         return {cell: passed.get(cell, gains[cell]) for cell in gains if cell in possible - refused}

@@ -64,10 +64,10 @@ class Blocks:
 
     def peers_among(self, ranks: int) -> int:
         """Of each of ``ranks``; 0: all. Raises ValueError where they cannot have this pattern."""
-        found = peers_among(self.peers, ranks)
-        if found is None:
+        peers = peers_among(self.peers, ranks)
+        if peers is None:
             raise ValueError(f"{ranks} ranks cannot have {self.collective}")
-        return found
+        return peers
 
     def among(self, ranks: int) -> str:
         """As the agent reads it. Raises ValueError as `peers_among`."""

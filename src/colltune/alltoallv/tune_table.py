@@ -203,26 +203,26 @@ def _is_explored(sample: Sample) -> bool:
 
 
 def _by_cell(recorded: Iterable[RecordedMatrix]) -> dict[Cell, list[Scenario]]:
-    found: dict[Cell, list[Scenario]] = {}
+    cells: dict[Cell, list[Scenario]] = {}
     for recorded_matrix in recorded:
-        found.setdefault((recorded_matrix.plain, recorded_matrix.fill), []).append(recorded_matrix.scenario)
-    return found
+        cells.setdefault((recorded_matrix.plain, recorded_matrix.fill), []).append(recorded_matrix.scenario)
+    return cells
 
 
 def _rules(kept: Kept) -> dict[Shape, list[AlltoallvRule]]:
     """By part of the job, the densest blocks first."""
-    found: dict[Shape, list[AlltoallvRule]] = {}
+    rules: dict[Shape, list[AlltoallvRule]] = {}
     for fill in sorted(kept, reverse=True):
         of_shape: dict[Shape, dict[int, Setting]] = {}
         for scenario, choice in kept[fill].items():
             sizes = of_shape.setdefault(Shape(scenario.nodes, scenario.ppn), {})
             sizes[scenario.size_bytes] = _as_run(choice, scenario.size_bytes)
         for shape, sizes in of_shape.items():
-            found.setdefault(shape, []).extend(
+            rules.setdefault(shape, []).extend(
                 AlltoallvRule(around(together[0])[0], around(together[-1])[1], sizes[together[0]], (fill,))
                 for together in runs(sizes)
             )
-    return dict(sorted(found.items()))
+    return dict(sorted(rules.items()))
 
 
 def _as_run(choice: Choice, size_bytes: int) -> Setting:

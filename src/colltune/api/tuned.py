@@ -42,20 +42,20 @@ class Tuned:
 
     def __repr__(self) -> str:
         here, rules = self.environment, self._departing()
-        found = ", ".join(f"{name} ({format_count(count, 'rule')})" for name, count in rules.items()) or "no rule"
+        counts = ", ".join(f"{name} ({format_count(count, 'rule')})" for name, count in rules.items()) or "no rule"
         return (
             f"<Tuned {str(self.directory)!r}: {here.mpi} {here.mpi_version},"
-            f" {here.nodes} x {here.ppn} ranks; {found}{self._headline()}>"
+            f" {here.nodes} x {here.ppn} ranks; {counts}{self._headline()}>"
         )
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the headline, what is known of the tuning, what to do next, and the curves."""
         from colltune.report.ending import facts, headline, steps_text
 
-        found = load_findings(self.directory)
-        lines = [f"<b>{escape(headline(found))}</b>", escape("; ".join(facts(found)))]
-        lines += [escape(step) for step in steps_text(found, self.directory)]
-        return f"<div>{'<br>'.join(lines)}</div>{self.plot(heading=False).svg if found.samples else ''}"
+        findings = load_findings(self.directory)
+        lines = [f"<b>{escape(headline(findings))}</b>", escape("; ".join(facts(findings)))]
+        lines += [escape(step) for step in steps_text(findings, self.directory)]
+        return f"<div>{'<br>'.join(lines)}</div>{self.plot(heading=False).svg if findings.samples else ''}"
 
     def plot(
         self, *collectives: str, nodes: int | None = None, ppn: int | None = None, heading: bool = True

@@ -136,11 +136,11 @@ def _places(topology: Topology, collective: str, ppn: int) -> list[tuple[int, ..
 def _times_s(source: ParallelSource, point: Point, places: Sequence[tuple[int, ...]], effort: Effort) -> list[float]:
     """The median on the first place, while all places measure the same. Empty where it failed."""
     tickets = [source.begin(point, effort, nodes) for nodes in places]
-    found: dict[int, list[Sample]] = {ticket: [] for ticket in tickets}
+    samples: dict[int, list[Sample]] = {ticket: [] for ticket in tickets}
     left = set(tickets)
     while left:
         answer = source.next_answer()
-        found[answer.ticket] += answer.samples
+        samples[answer.ticket] += answer.samples
         if answer.last:
             left.discard(answer.ticket)
-    return [sample.time_s for sample in found[tickets[0]] if sample.status is Status.OK]
+    return [sample.time_s for sample in samples[tickets[0]] if sample.status is Status.OK]

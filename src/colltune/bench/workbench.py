@@ -257,12 +257,12 @@ class Workbench:
         command = self.command(self._agent_program, variables)
 
         def settings(scenario: Scenario, choice: Choice) -> Settings:
-            found = self.settings(scenario.collective, choice)
-            if found is None:
+            named = self.settings(scenario.collective, choice)
+            if named is None:
                 raise InputError(
                     f"this MPI does not know {scenario.collective} {choice}", "Tune again: the MPI has changed"
                 )
-            return found
+            return named
 
         plan = LivePlan(
             command=command.argv,

@@ -79,10 +79,10 @@ class Catalogue:
             # Most shapes of a large job differ in nothing that decides.
             alike = (scenario.collective, thread_level, *self._deciding(scenario))
             if alike not in self._legal:
-                found = [DEFAULT]
+                choices = [DEFAULT]
                 for algorithm, below in self._worth_measuring(scenario, thread_level):
-                    found += _with_values(algorithm, tuple(_useful(p, below) for p in algorithm.tuned))
-                self._legal[alike] = tuple(found)
+                    choices += _with_values(algorithm, tuple(_useful(p, below) for p in algorithm.tuned))
+                self._legal[alike] = tuple(choices)
             self._legal[key] = self._legal[alike]
         return self._legal[key]
 

@@ -32,12 +32,12 @@ def load(library: str, version: str) -> Catalogue:
         raise InputError(f"there is no catalogue of {library!r}", f"There is one of {', '.join(LIBRARIES)}")
     table = read_toml(library)
     known: list[str] = table["versions"]
-    wanted = _version(version)
-    if wanted < _version(known[0]):
+    asked = _version(version)
+    if asked < _version(known[0]):
         raise InputError(f"{library} {version} is older than {known[0]}", f"Use {library} {known[0]} to {known[-1]}")
-    used = max((text for text in known if _version(text) <= wanted), key=_version)
+    used = max((text for text in known if _version(text) <= asked), key=_version)
     warning = None
-    if wanted not in map(_version, known) and not table.get("open_ended", False):
+    if asked not in map(_version, known) and not table.get("open_ended", False):
         warning = f"{library} {version} is not in the catalogue; it is taken for {used}"
     return _catalogue(library, used, warning)
 

@@ -62,7 +62,7 @@ def compare(
         budget=budget,
         seed=seed,
         thread_level=thread_level,
-        note=lambda note: make_console(err=as_json).print(note, markup=False),
+        note=lambda note: make_console(err=as_json).print(note),
         **where,
     )
     finish("compare", compared, as_json)
@@ -93,7 +93,7 @@ def guidelines(
         budget=budget,
         seed=seed,
         thread_level=thread_level,
-        note=lambda note: make_console(err=as_json).print(note, markup=False),
+        note=lambda note: make_console(err=as_json).print(note),
         **where,
     )
     finish("guidelines", compared, as_json)
@@ -144,13 +144,13 @@ def show(compared: Verification, more: str) -> None:
 
     console = make_console()
     if compared.disturbance.sentence and not compared.recorded:
-        console.print(compared.disturbance.sentence, markup=False)
+        console.print(compared.disturbance.sentence)
     if compared.disturbance.is_busy:
         return
     if compared.comparisons:
         console.print(comparisons_table(compared.comparisons, compared.names))
     for line in _summary(compared, more):
-        console.print(line, markup=False)
+        console.print(line)
 
 
 def _summary(compared: Verification, more: str) -> Iterator[str]:

@@ -80,12 +80,12 @@ class Display:
 
     def bench(self, bench: Bench) -> None:
         """What is measured."""
-        self.console.print(bench.headline, markup=False)
+        self.console.print(bench.headline)
         for text in bench.warnings:
             self._note(text)
 
     def _note(self, text: str) -> None:
-        self.console.print(f"note: {text}", markup=False)
+        self.console.print(f"note: {text}")
 
     def _stage(self, text: str) -> None:
         self._launches = 0
@@ -93,7 +93,7 @@ class Display:
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, description=text, completed=0, total=None, state=left)
         else:
-            self.console.print(f"{text} ..." + (f" ({left})" if left else ""), markup=False)
+            self.console.print(f"{text} ..." + (f" ({left})" if left else ""))
 
     def _planned(self, ends_s: float) -> None:
         if self._ends_s is not None:
@@ -123,7 +123,7 @@ class Display:
             )
         elif time.monotonic() - self._said_s > _PLAIN_EVERY_S:
             self._said_s = time.monotonic()
-            self.console.print(f"  {where}; {state}", markup=False)
+            self.console.print(f"  {where}; {state}")
 
     def _proof(self, results: Sequence[Decision]) -> None:
         """Hears of the audit after each of its launches."""
@@ -138,28 +138,28 @@ class Display:
             self._bar.update(self._task, completed=kept, total=len(results), state=state)
         elif time.monotonic() - self._said_s > _PLAIN_EVERY_S:
             self._said_s = time.monotonic()
-            self.console.print(f"  {state}", markup=False)
+            self.console.print(f"  {state}")
 
     def result(self, result: TuneResult, out: Path, go_on: str = "") -> None:
         """The end of `tune`: what came of it, and what to do next.
 
         ``go_on``: the command that goes on with a campaign that was cut off.
         """
-        found = load_findings(out)
-        for line in ending(found):
+        findings = load_findings(out)
+        for line in ending(findings):
             self._whole(line)
         for reason, collectives in _by_reason(result.outcome.reasons).items():
             self._whole("\n".join(folded(f"{', '.join(collectives)}: {reason}.", WIDTH)))
         if result.decisions:
             self._whole(f"{'all of it':<10} {colltune_command('report', out, '--text', '--all')}")
-        for line in steps_text(found, out):
+        for line in steps_text(findings, out):
             self._whole(line)
         if result.outcome.interrupted:
             self._whole(f"{'command':<10} {go_on}")
 
     def _whole(self, text: str) -> None:
         """In lines as they are: commands can be copied."""
-        self.console.print(text, markup=False, soft_wrap=True)
+        self.console.print(text, soft_wrap=True)
 
 
 def _by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:

@@ -43,19 +43,19 @@ def doctor(
         if (first or everything) and not as_json:
             echo(f"{label:<14} {text}", indent=15)
 
-    found = diagnose(machine_options(where, thread_level), os.environ, say)
+    diagnosis = diagnose(machine_options(where, thread_level), os.environ, say)
     if as_json:
-        print_json("doctor", {**plain(found), "missing": found.missing})
+        print_json("doctor", {**plain(diagnosis), "missing": diagnosis.missing})
         return
-    if found.missing:
-        echo(f"{'not ready':<14} {found.missing}", indent=15)
-    if not found.choices:
+    if diagnosis.missing:
+        echo(f"{'not ready':<14} {diagnosis.missing}", indent=15)
+    if not diagnosis.choices:
         return
     options = [word for name, value in where.items() if value is not None for word in (f"--{name}", str(value))]
     options += [] if thread_level == "single" else ["--thread-level", thread_level]
-    names = [name for name in ("bcast", "allreduce") if name in found.choices]
-    line = colltune_command("tune", *(names or found.choices), *options, "--budget", "5m", "--out", "tuned")
-    typer.echo(f"{'afterwards' if found.missing else 'ready':<14} {line}")
+    names = [name for name in ("bcast", "allreduce") if name in diagnosis.choices]
+    line = colltune_command("tune", *(names or diagnosis.choices), *options, "--budget", "5m", "--out", "tuned")
+    typer.echo(f"{'afterwards' if diagnosis.missing else 'ready':<14} {line}")
 
 
 def show_features(machine: Path | None, *, as_json: bool) -> None:

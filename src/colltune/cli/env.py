@@ -39,11 +39,11 @@ def env(
     tuning = load_deployable(tuned, provisional=provisional)
     force = put_in_force(tuned, tuning, os.environ)
     unsure = force.check_mpi([mpiexec]) if mpiexec else force.check_mpi_here()
-    told = [f"warning: {unsure}"] if unsure else []
+    notes = [f"warning: {unsure}"] if unsure else []
     if mpiexec and (name := Path(mpiexec).name) != "mpiexec":
-        told.append(f"start your programs by {name}")
-    told += [left_out_text(tuning.left_out)] if tuning.left_out else []
-    for text in () if quiet else (*told, *effect_lines(force, (), force.obstacles(()))):
+        notes.append(f"start your programs by {name}")
+    notes += [left_out_text(tuning.left_out)] if tuning.left_out else []
+    for text in () if quiet else (*notes, *effect_lines(force, (), force.obstacles(()))):
         typer.echo(f"colltune: {text}", err=True)
     lines = [f"export {name}={shlex.quote(value)}" for name, value in force.variables.items()]
     if mpiexec and (first := _first_on_path(mpiexec)):

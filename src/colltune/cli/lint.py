@@ -28,9 +28,9 @@ def lint(
     """Find what would abort, hang or be ignored in files of MPICH or Open MPI. Exit code 1 if there are errors."""
     from colltune.session.lint import lint_selection
 
-    found = lint_selection(files, os.environ, mpi_version=mpi_version, mpiexec=mpiexec)
-    if found.note:
-        echo(f"note: {found.note}")
-    echo(str(found))
-    if found.errors:
+    checks = lint_selection(files, os.environ, mpi_version=mpi_version, mpiexec=mpiexec)
+    if checks.note:
+        echo(f"note: {checks.note}")
+    echo(str(checks))
+    if checks.errors:
         raise typer.Exit(1)

@@ -29,25 +29,22 @@ def print_profile(profile: Profile, path: Path, *, brief: bool) -> None:
     console.print(
         f"{format_count(profile.ranks, 'rank')} on {format_count(profile.nodes, 'node')}, "
         f"{format_duration(profile.elapsed_s)}{ended}; {profile.collective_s / max(profile.core_s, 1e-12):.1%} "
-        "of the time in collectives",
-        markup=False,
+        "of the time in collectives"
     )
     rows = profile.by_time()
     if rows:
         console.print(_table(profile, rows[: _BRIEF if brief else len(rows)]))
     if brief and len(rows) > _BRIEF:
-        console.print(f"and {len(rows) - _BRIEF} more: {colltune_command('profile', 'show', path)}", markup=False)
+        console.print(f"and {len(rows) - _BRIEF} more: {colltune_command('profile', 'show', path)}")
     if profile.reporting < profile.ranks:
         console.print(
             f"These are the calls of {profile.reporting} of {profile.ranks} ranks. A rank leaves none after SIGKILL or"
-            f" _exit, and where its node does not share the directory {path.absolute().parent}.",
-            markup=False,
+            f" _exit, and where its node does not share the directory {path.absolute().parent}."
         )
     elif sizes := sorted({row.communicator.size for row in rows if row.members}):
         console.print(
             f"Communicators of {', '.join(map(str, sizes))} ranks: the calls of this job's ranks alone. Processes that"
-            " it spawned, or was joined with, are not recorded.",
-            markup=False,
+            " it spawned, or was joined with, are not recorded."
         )
     if profile.lost_calls:
         console.print(
@@ -61,19 +58,18 @@ def print_profile(profile: Profile, path: Path, *, brief: bool) -> None:
         place = launcher_place(profile.command)
         mpiexec = mpiexec_option(None if place is None else shutil.which(profile.command[place]))
         tune = colltune_command("tune", "--profile", path, *mpiexec, "--runtime", "2h")
-        console.print(f"Tune for it with: {tune}", markup=False)
+        console.print(f"Tune for it with: {tune}")
     if (share := alltoallv_share(profile)) >= 0.01:
         console.print(
             f"Its MPI_Alltoallv ({share:.1%} of the time) is tuned by itself:"
-            f" {colltune_command('tune', 'alltoallv', '--profile', path)}",
-            markup=False,
+            f" {colltune_command('tune', 'alltoallv', '--profile', path)}"
         )
     if called := tunable_by_name(profile):
-        console.print(f"{by_name_text(called)}: {colltune_command('tune', *called)}", markup=False)
+        console.print(f"{by_name_text(called)}: {colltune_command('tune', *called)}")
     if pays := page_faults_text(profile):
-        console.print(pays, markup=False)
+        console.print(pays)
     if left := left_text(profile):
-        console.print(left, markup=False)
+        console.print(left)
 
 
 def _table(profile: Profile, rows: Sequence[Calls]) -> TextTable:

@@ -57,11 +57,11 @@ def report(
     from colltune.report.text import print_findings
     from colltune.session.explain import load_findings
 
-    found = load_findings(tuned, profile)
+    findings = load_findings(tuned, profile)
     if out is None:
-        print_findings(found, make_console(), tuned, everything=everything)
+        print_findings(findings, make_console(), tuned, everything=everything)
     else:
-        _write_text(found, out, tuned)
+        _write_text(findings, out, tuned)
         typer.echo(f"wrote {out}")
 
 
@@ -70,11 +70,11 @@ def _print_record(tuned: Path, profile: Path | None, *, as_json: bool) -> None:
     from colltune.report.text import report_markdown, report_record
     from colltune.session.explain import load_findings
 
-    found = load_findings(tuned, profile)
+    findings = load_findings(tuned, profile)
     if as_json:
-        print_json("report", report_record(found, tuned))
+        print_json("report", report_record(findings, tuned))
     else:
-        print(report_markdown(found, tuned))
+        print(report_markdown(findings, tuned))
 
 
 def _write_text(found: "Findings", out: Path, tuned: Path) -> None:
@@ -85,7 +85,7 @@ def _write_text(found: "Findings", out: Path, tuned: Path) -> None:
     from colltune.report.text import print_findings
 
     with on_os_error(f"cannot write {out}", "Give another file by --out"), out.open("w", encoding="utf-8") as file:
-        print_findings(found, Console(file=file, width=_WIDTH, highlight=False, soft_wrap=True), tuned)
+        print_findings(found, Console(file=file, width=_WIDTH, markup=False, highlight=False, soft_wrap=True), tuned)
 
 
 def show_difference(tuned: Path, other: Path) -> bool:
@@ -94,20 +94,20 @@ def show_difference(tuned: Path, other: Path) -> bool:
     from colltune.report.diff_text import decisions_table, environments_table
     from colltune.session.explain import diff as run_diff
 
-    found, names = run_diff(tuned, other), (str(tuned), str(other))
+    difference, names = run_diff(tuned, other), (str(tuned), str(other))
     console = make_console()
-    if found.environments:
-        console.print(environments_table(found.environments, names))
+    if difference.environments:
+        console.print(environments_table(difference.environments, names))
         console.print()
-    for collective, number in found.untuned.items():
+    for collective, number in difference.untuned.items():
         console.print(f"{collective} was tuned in {names[number - 1]} only; elsewhere it is left to the default.")
-    for collective in found.apart:
+    for collective in difference.apart:
         console.print(f"{collective} cannot be compared: its rules compare different sizes in the two.")
-    if found.decisions:
-        console.print(decisions_table(found.decisions, names))
-    if found.same:
+    if difference.decisions:
+        console.print(decisions_table(difference.decisions, names))
+    if difference.same:
         console.print("The same decisions.")
-    return found.same
+    return difference.same
 
 
 def watch_run(tuned: Path, every: str, *, once: bool) -> None:
@@ -123,13 +123,13 @@ def watch_run(tuned: Path, every: str, *, once: bool) -> None:
     from colltune.session.application.measure_run import latest_gains
     from colltune.session.gain_text import gain_line, gain_page
 
-    pause_s, said = max(parse_duration(every), 0.1), ""
+    pause_s, shown = max(parse_duration(every), 0.1), ""
     while True:
         gains, has_ended = latest_gains(tuned)
         line = " ".join(f"{gain_line(gain)}." for gain in gains) or "No rank has begun to measure."
-        if line != said:
+        if line != shown:
             echo(line)
-            said = line
+            shown = line
         if once or has_ended:
             for gain in gains:
                 echo("\n".join(["", *gain_page(gain, make_console().width)[2:]]))

@@ -71,9 +71,9 @@ def run(
     if holds_thresholds(tuned):
         for name in (name for name in (*_OF_A_TUNING, "alltoallv") if given.get(name)):
             raise InputError(f"--{name} needs a tuning, and {tuned} has thresholds", "Give the tuning, or leave it out")
-        variables, said = thresholds_of_job(tuned, context.args, os.environ)
+        variables, note = thresholds_of_job(tuned, context.args, os.environ)
         if not quiet:
-            _say(said)
+            _say(note)
         replace_by(context.args, (context.args, {**os.environ, **variables}))
     options = RunOptions.of(arguments)
     ready: ReadyRun | FirstRun

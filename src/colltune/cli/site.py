@@ -62,15 +62,15 @@ def status(
     from colltune.session.site.runs import predicted_here
     from colltune.session.site.state import status as find_status
 
-    found = find_status(_opened(directory or store))
-    if not found.machines:
+    state = find_status(_opened(directory or store))
+    if not state.machines:
         typer.echo("No job has added anything yet.")
-    for machine in found.machines:
+    for machine in state.machines:
         _show_machine(machine)
-    for name, reason in found.quarantined:
+    for name, reason in state.quarantined:
         typer.echo(f"in quarantine: {name[:29]}: {reason}")
-    published = ", ".join(found.releases) or "none"
-    typer.echo(f"releases: {published}; active: {found.active or 'none'}")
+    published = ", ".join(state.releases) or "none"
+    typer.echo(f"releases: {published}; active: {state.active or 'none'}")
     if (predicted := predicted_here()) is not None:
         typer.echo(f"jobs of which no release is get {predicted}: predicted, not proven")
 
@@ -155,9 +155,9 @@ def activate(release: Name, store: Store = None) -> None:
     """Make a release the one that modules load from now on. Jobs that run keep theirs."""
     from colltune.site.release import activate as make_active
 
-    found = _opened(store)
-    make_active(found, release)
-    modules = found.outbox.resolve() / "active/modules"
+    opened = _opened(store)
+    make_active(opened, release)
+    modules = opened.outbox.resolve() / "active/modules"
     typer.echo(f"{release} is active. Lmod: module use {modules}/lmod; Tcl: module use {modules}/tcl")
 
 
@@ -191,8 +191,8 @@ def run(
 
     if not context.args:
         raise InputError("there is no command to run", "Write: colltune site run -- mpiexec -n 4 ./app")
-    found = _opened(store)
-    given = given_here(found, out)
+    opened = _opened(store)
+    given = given_here(opened, out)
     if given is None:
         typer.echo("colltune: the active release has no tuning for this job; it runs by default", err=True)
         replace_by(context.args, (context.args, os.environ))

@@ -37,4 +37,5 @@ def make_console(*, err: bool = False) -> Console:
     """
     stream = sys.stderr if err else sys.stdout
     file = stream.beneath if isinstance(stream, Visible) else stream if err else None
-    return Terminal(file=file, highlight=False, soft_wrap=True, width=None if stream.isatty() else _FILE_WIDTH)
+    width = None if stream.isatty() else _FILE_WIDTH
+    return Terminal(file=file, markup=False, highlight=False, soft_wrap=True, width=width)

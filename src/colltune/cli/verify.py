@@ -43,7 +43,7 @@ def check_quickly(tuned: Path, machine: MachineOptions, budget_s: float, seed: i
 
     def say(lines: Iterable[str]) -> None:
         for text in lines:
-            console.print(text, markup=False)
+            console.print(text)
 
     answer = ask_applications(tuned, machine)
     if answer is not None:
@@ -145,7 +145,7 @@ def verify(
         launches=launches,
         seed=seed,
         via=via,
-        note=lambda note: make_console(err=as_json).print(note, markup=False),
+        note=lambda note: make_console(err=as_json).print(note),
     )
     if as_json:
         print_json("verify", {"results_right": right, **as_record(comparison)})

@@ -24,19 +24,19 @@ def page_faults_of(samples: Iterable[Sample]) -> str:
 
     ``samples``: those of other choices say nothing of what a program runs without a tuning.
     """
-    found: dict[str, tuple[float, str]] = {}
+    by_name: dict[str, tuple[float, str]] = {}
     for sample in samples:
         if sample.choice != DEFAULT or not sample.kept_s or not sample.times_s:
             continue
         gain, name = sample.time_s / sample.kept_s, sample.scenario.collective
-        if gain >= max(_NAMED, found.get(name, (0.0, ""))[0]):
+        if gain >= max(_NAMED, by_name.get(name, (0.0, ""))[0]):
             scenario = sample.scenario
             where = f"{name} of {format_size(scenario.size_bytes)} on {scenario.nodes} x {scenario.ppn}"
             times = f"{format_duration(sample.time_s)}, {format_duration(sample.kept_s)} where the heap keeps memory"
-            found[name] = gain, f"{where} ({sample.faults:.0f} page faults in a call: {times})"
-    if not found:
+            by_name[name] = gain, f"{where} ({sample.faults:.0f} page faults in a call: {times})"
+    if not by_name:
         return ""
-    first = sorted(found.values(), reverse=True)
+    first = sorted(by_name.values(), reverse=True)
     more = f" and of {len(first) - _MOST_NAMED} other collectives" if len(first) > _MOST_NAMED else ""
     return (
         f"By default calls of {', '.join(text for _, text in first[:_MOST_NAMED])}{more} pay for page faults in a"

@@ -110,17 +110,17 @@ def judged_regions(decisions: Iterable[Decision]) -> list[JudgedRegion]:
     mine = sorted(decisions, key=lambda decision: decision.scenario)
     together = grouped(mine, lambda one: (one.scenario.collective, one.choice, one.verdict, one.region))
     beside = neighbours([one.scenario for one in mine])
-    found = []
+    regions = []
     for key, some in together.items():
         parts = [some] if key[-1] is not None else _connected(some, beside)
-        found += [JudgedRegion(tuple(part)) for part in parts]
-    return sorted(found, key=lambda region: (region.decisions[0].scenario, str(region.choice)))
+        regions += [JudgedRegion(tuple(part)) for part in parts]
+    return sorted(regions, key=lambda region: (region.decisions[0].scenario, str(region.choice)))
 
 
 def _connected(decisions: Sequence[Decision], beside: dict[Scenario, list[Scenario]]) -> list[list[Decision]]:
     """The largest sets of neighbours, each in ascending order."""
     left = {decision.scenario: decision for decision in decisions}
-    found = []
+    groups = []
     while left:
         ahead, part = [next(iter(left))], []
         while ahead:
@@ -128,8 +128,8 @@ def _connected(decisions: Sequence[Decision], beside: dict[Scenario, list[Scenar
             if scenario in left:
                 part.append(left.pop(scenario))
                 ahead += [other for other in beside[scenario] if other in left and _is_near(scenario, other)]
-        found.append(sorted(part, key=lambda one: one.scenario))
-    return found
+        groups.append(sorted(part, key=lambda one: one.scenario))
+    return groups
 
 
 def _is_near(scenario: Scenario, other: Scenario) -> bool:

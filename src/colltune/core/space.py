@@ -171,11 +171,11 @@ def neighbours(scenarios: Collection[Scenario]) -> dict[Scenario, list[Scenario]
     sizes: dict[_Line, list[int]] = {}
     for scenario in sorted(scenarios, key=lambda scenario: scenario.size_bytes):
         sizes.setdefault((scenario.collective, scenario.nodes, scenario.ppn), []).append(scenario.size_bytes)
-    found: dict[Scenario, list[Scenario]] = {scenario: [] for scenario in scenarios}
+    beside: dict[Scenario, list[Scenario]] = {scenario: [] for scenario in scenarios}
 
     def join(scenario: Scenario, other: Scenario) -> None:
-        found[scenario].append(other)
-        found[other].append(scenario)
+        beside[scenario].append(other)
+        beside[other].append(scenario)
 
     for line, own in sizes.items():
         for small, large in pairwise(own):
@@ -185,7 +185,7 @@ def neighbours(scenarios: Collection[Scenario]) -> dict[Scenario, list[Scenario]
             near = _nearest(sizes[other], size)
             if _nearest(sizes[line], near) == size and max(size, near) < 2 * max(min(size, near), 1):
                 join(Scenario(*line, size), Scenario(*other, near))
-    return found
+    return beside
 
 
 def _nearest(sizes: Sequence[int], size: int) -> int:

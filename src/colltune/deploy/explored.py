@@ -135,14 +135,14 @@ def load_candidates(directory: Path) -> Candidates | None:
             raise ValueError(f"it has schema {written.schema}")
         text = read_text(place / LIVE_FILE)
         kinds = tuple(kind.read() for kind in written.kinds)
-        found = Candidates(written.application, written.mpi_build, kinds, text, written.why_none)
-        if unknown := {choice for kind in kinds for choice in kind.choices}.difference(found.choices):
+        candidates = Candidates(written.application, written.mpi_build, kinds, text, written.why_none)
+        if unknown := {choice for kind in kinds for choice in kind.choices}.difference(candidates.choices):
             raise ValueError(f"{LIVE_FILE} has no settings of {', '.join(map(str, unknown))}")
     except FileNotFoundError:
         return None
     except (OSError, ValueError, InputError) as error:
         raise InputError(f"{place} cannot be read: {error}", f"Remove {place}: the next run makes it anew") from error
-    return found
+    return candidates
 
 
 def tables(base: Mapping[str, RuleSet], chosen: Mapping[CallKind, Choice]) -> dict[str, RuleSet]:
@@ -173,8 +173,8 @@ def with_candidates(
         raise InputError(f"{place}: {fault}", f"Remove {place}: the next run makes it anew")
     variables = {PRELOAD: force.tuning.variables[PRELOAD]}
     rules = {LIVE_VARIABLE: _kept(found.text, in_force, force), VARIABLE: _kept(found.text, tried, force)}
-    told = {**variables, **preload_variables(variables[PRELOAD], force.around), **rules}
-    return replace(force, variables={**variables, LIVE_VARIABLE: rules[LIVE_VARIABLE]}, told={**force.told, **told})
+    handed = {**variables, **preload_variables(variables[PRELOAD], force.around), **rules}
+    return replace(force, variables={**variables, LIVE_VARIABLE: rules[LIVE_VARIABLE]}, told={**force.told, **handed})
 
 
 def _kept(text: str, rule_sets: Sequence[RuleSet], force: AppliedTuning) -> str:

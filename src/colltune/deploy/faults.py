@@ -63,5 +63,5 @@ def faults_in(tuning: Tuning) -> Iterator[str]:
         else:
             yield f"{name!r} is no file that {here.mpi} or the live selector reads"
     check = lint_rules_files if here.mpi == "openmpi" else lint_files
-    found = check(own, here.mpi_version, catalogue)
-    yield from (f"{one.file}: {one.what}" for one in found if one.severity is Severity.ERROR)
+    checks = check(own, here.mpi_version, catalogue)
+    yield from (f"{one.file}: {one.what}" for one in checks if one.severity is Severity.ERROR)

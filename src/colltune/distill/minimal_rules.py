@@ -183,8 +183,8 @@ class _Shape:
             # guard there. A step of its own for these calls would make the file longer, and every call slower.
             yield self._below(c), at_a if at_a == at_c else DEFAULT
             return
-        wanted = at_a if at_a == at_c or not a < b < c else self._best(b)
-        for choice in (wanted, at_a, at_c, DEFAULT):
+        preferred = at_a if at_a == at_c or not a < b < c else self._best(b)
+        for choice in (preferred, at_a, at_c, DEFAULT):
             if self._is_legal(choice, *inside, b):
                 yield self._below(c), choice
                 return

@@ -31,15 +31,15 @@ class Overlay:
 
     def rule_sets(self, older: Mapping[str, RuleSet], newer: Mapping[str, RuleSet]) -> dict[str, RuleSet]:
         """``newer`` over ``older``. A collective whose sizes mean another thing now is taken from ``newer``."""
-        found = dict(older)
+        merged = dict(older)
         for name, rules in newer.items():
             before = older.get(name)
             if before is None or before.basis is not rules.basis or name in self.whole:
-                found[name] = rules
+                merged[name] = rules
                 continue
             kept = DecisionTable.of(before).combine(self._mask(rules), _stays)
-            found[name] = DecisionTable.of(rules).merge(kept).rule_set()
-        return found
+            merged[name] = DecisionTable.of(rules).merge(kept).rule_set()
+        return merged
 
     def stays(self, scenario: Scenario, choice: Choice, newer: Mapping[str, RuleSet]) -> bool:
         """Whether what was found about ``choice`` in ``scenario`` before is not replaced."""

@@ -165,6 +165,6 @@ class Segments:
 def _over(sums: Floats, nodes: _Spans, ppns: _Spans) -> Floats:
     """(nodes, ppns, ...): the sum over each box, of a table that holds the sums of all before."""
     of_nodes = sums[nodes[:, 1] + 1] - sums[nodes[:, 0]]
-    found: Floats = of_nodes.take(ppns[:, 1] + 1, axis=1)
-    found -= of_nodes.take(ppns[:, 0], axis=1)
-    return found
+    costs: Floats = of_nodes.take(ppns[:, 1] + 1, axis=1)
+    costs -= of_nodes.take(ppns[:, 0], axis=1)
+    return costs

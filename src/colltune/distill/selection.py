@@ -52,13 +52,13 @@ class Selection:
         return self._of(scenario).columns
 
     def _of(self, scenario: Scenario) -> "_Legal":
-        if (found := self._legal.get(scenario)) is None:
+        if (legal := self._legal.get(scenario)) is None:
             choices = self.space.choices(scenario)
-            if (found := self._together.get(choices)) is None:
+            if (legal := self._together.get(choices)) is None:
                 columns = {choice: self.columns[choice] for choice in choices if choice in self.columns}
-                found = self._together[choices] = _Legal(columns, np.array([*columns.values()], dtype=int))
-            self._legal[scenario] = found
-        return found
+                legal = self._together[choices] = _Legal(columns, np.array([*columns.values()], dtype=int))
+            self._legal[scenario] = legal
+        return legal
 
     def log_times(self, scenario: Scenario) -> Floats:
         """(choices,): natural logarithm of the time of each of ``columns``, up to a constant; infinite where the choice

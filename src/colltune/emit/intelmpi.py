@@ -119,10 +119,10 @@ def collectives_in(tree: TableBranch) -> dict[int, TableBranch]:
 
 
 def _child(tree: TableBranch, key: int) -> TableBranch:
-    found = next((child for child in tree.children if isinstance(child, TableBranch) and child.key == key), None)
-    if found is None:
+    same = next((child for child in tree.children if isinstance(child, TableBranch) and child.key == key), None)
+    if same is None:
         raise InputError("this table of Intel MPI has no compositions", "Tune another release of it")
-    return found
+    return same
 
 
 def _with_collectives(tree: TableBranch, place: Sequence[int], new: Mapping[int, TableBranch]) -> TableBranch:

@@ -236,12 +236,12 @@ _EXPORT = re.compile(r"export ([A-Z_]+)=([0-9]{1,10})")
 
 def parse_thresholds(data: bytes, source: str) -> dict[str, str]:
     """The variables that a file of thresholds sets. Raises InputError for any other line in it."""
-    found = {}
+    thresholds = {}
     for number, line in enumerate(data.decode("ascii", "replace").splitlines(), 1):
         if not line or line.startswith("#"):
             continue
         match = _EXPORT.fullmatch(line)
         if match is None or match[1] not in _NAMES or int(match[2]) > _LARGEST:
             raise InputError(f"{source}, line {number}: {line[:60]!r} sets no threshold", "Write it by colltune export")
-        found[match[1]] = match[2]
-    return found
+        thresholds[match[1]] = match[2]
+    return thresholds

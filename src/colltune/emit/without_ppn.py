@@ -39,8 +39,8 @@ def merge_ppn(
 
 def _agreed(table: DecisionTable, ranks: int, shapes: Sequence[tuple[int, int]]) -> BySize:
     """The choices by size that all of ``shapes`` with so many ranks make."""
-    found = [table.by_ppn.at(ppn).at(ranks) for nodes, ppn in shapes if nodes * ppn == ranks]
-    return reduce(agreed, found)
+    choices = [table.by_ppn.at(ppn).at(ranks) for nodes, ppn in shapes if nodes * ppn == ranks]
+    return reduce(agreed, choices)
 
 
 def by_ranks_of(rule_set: RuleSet, reader: str) -> ByRanks:

@@ -70,7 +70,7 @@ def expected_gains(belief: Belief, duels: Duels, places: Rows, numbers: Rows, no
     total = len(belief.mean)
     step = -(-len(places) * total // _CELLS) or 1
     sample = np.arange(total)[step // 2 :: step]
-    found = np.zeros(len(places))
+    gains = np.zeros(len(places))
     for number in np.unique(numbers):
         mine = np.flatnonzero(numbers == number)
         rows = places[mine]
@@ -79,8 +79,8 @@ def expected_gains(belief: Belief, duels: Duels, places: Rows, numbers: Rows, no
         others = sample[None, :] != rows[:, None]
         crossing = np.where(others & duels.rival[sample, number][None, :], crossing, 0.0) @ duels.weight[sample]
         own = np.where(duels.rival[rows, number], tailed_loss(duels.distance[rows, number], own_shift + 1e-9), 0.0)
-        found[mine] = own * duels.weight[rows] + crossing * (total - 1) / np.maximum(others.sum(axis=1), 1)
-    return found
+        gains[mine] = own * duels.weight[rows] + crossing * (total - 1) / np.maximum(others.sum(axis=1), 1)
+    return gains
 
 
 class Shortlist:

@@ -101,12 +101,12 @@ def far_ends(columns: Floats) -> Rows:
         return np.zeros(0, dtype=np.intp)
     low, high = columns.min(axis=0), columns.max(axis=0)
     unit = (columns - low) / np.where(high > low, high - low, 1.0)
-    found = []
+    ends = []
     for shape, size in ((0.0, 1.0), (1.0, 0.0)):
         away = np.abs(unit[:, :2] - shape).sum(axis=1)
         rows = np.flatnonzero(away <= away.min() + 1e-9)
-        found.append(rows[np.argmax(unit[rows, 2]) if size else np.argmin(unit[rows, 2])])
-    return np.unique(np.array(found, dtype=np.intp))
+        ends.append(rows[np.argmax(unit[rows, 2]) if size else np.argmin(unit[rows, 2])])
+    return np.unique(np.array(ends, dtype=np.intp))
 
 
 def nearest(columns: Floats, shares: Floats) -> Rows:

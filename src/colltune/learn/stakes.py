@@ -89,5 +89,5 @@ def gains_of(samples: Iterable[Sample]) -> dict[Scenario, float]:
 
 
 def _shrunk(values: Iterable[float], prior: float) -> float:
-    found = list(values)
-    return (prior * _PRIOR_WEIGHT + sum(found)) / (_PRIOR_WEIGHT + len(found))
+    shrunk = list(values)
+    return (prior * _PRIOR_WEIGHT + sum(shrunk)) / (_PRIOR_WEIGHT + len(shrunk))

@@ -28,8 +28,8 @@ def read_array(data: bytes) -> NDArray[Any]:
     if data[:6] != _MAGIC or data[6:7] != b"\x01" or len(head) < size or size > _HEAD_BYTES:
         raise ValueError("it does not begin as an array")
     try:
-        said = ast.literal_eval(head.decode("latin-1").strip())
-        kind, shape, columns_first = np.dtype(str(said["descr"])), said["shape"], said["fortran_order"]
+        header = ast.literal_eval(head.decode("latin-1").strip())
+        kind, shape, columns_first = np.dtype(str(header["descr"])), header["shape"], header["fortran_order"]
     except (ValueError, SyntaxError, TypeError, KeyError, MemoryError, RecursionError) as error:
         raise ValueError(f"its head cannot be read: {type(error).__name__}") from None
     if kind.kind not in _KINDS or not isinstance(shape, tuple) or not all(type(n) is int and n >= 0 for n in shape):

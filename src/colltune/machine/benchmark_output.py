@@ -89,7 +89,7 @@ def parse_output(data: bytes, path: Path, shape: tuple[int, int] | None = None) 
 
 def _table(text: str, head: re.Match[str], end: int, extent: int, path: Path) -> dict[tuple[str, int], list[float]]:
     """Seconds by collective and bytes in the rows behind ``head``; other lines are what programs beside it said."""
-    program, found = str(head.lastgroup), defaultdict[tuple[str, int], list[float]](list)
+    program, times = str(head.lastgroup), defaultdict[tuple[str, int], list[float]](list)
     match = _OSU.match(head["OSU"] or "")
     name = match[1].lower() if match else (head["IMB"] or "").lower()
     name = _NAMES.get(name, name)
@@ -119,10 +119,10 @@ def _table(text: str, head: re.Match[str], end: int, extent: int, path: Path) ->
             number = text.count("\n", 0, row.start()) + 1
             raise InputError(f"{path}, line {number}: {size} B in {time} is no measurement", "Remove the line")
         if size_bytes or called == "barrier":
-            found[called, size_bytes].append(time_s)
-    return found
+            times[called, size_bytes].append(time_s)
+    return times
 
 
 def _last(pattern: re.Pattern[str], text: str) -> int | None:
-    found = list(pattern.finditer(text))
-    return int(next(filter(None, found[-1].groups()))) if found else None
+    matches = list(pattern.finditer(text))
+    return int(next(filter(None, matches[-1].groups()))) if matches else None

@@ -59,8 +59,8 @@ def _smt(machine: Machine) -> str | None:
 
 
 def _binding(machine: Machine) -> str | None:
-    found = re.search(r"^Cpus_allowed_list:\s*(\S+)", machine.read("proc/self/status") or "", re.MULTILINE)
-    return f"processors {found[1]}" if found else None
+    match = re.search(r"^Cpus_allowed_list:\s*(\S+)", machine.read("proc/self/status") or "", re.MULTILINE)
+    return f"processors {match[1]}" if match else None
 
 
 def _numa(machine: Machine) -> str | None:

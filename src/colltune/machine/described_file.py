@@ -72,10 +72,10 @@ def described_mpi() -> Description | None:
 def _described(path: str) -> Description:
     with on_os_error(f"cannot read the MPI that {VARIABLE} describes ({path})", f"Correct {VARIABLE}, or unset it"):
         data = read_file(Path(path), _MOST_BYTES, link=True)
-    found, faults = parse_description(data)
-    if found is None:
+    description, faults = parse_description(data)
+    if description is None:
         raise InputError(f"{path}: {faults[0]}", f"See all of it: colltune lint {path}")
-    return found
+    return description
 
 
 def parse_description(data: bytes) -> tuple[Description | None, list[str]]:

@@ -128,10 +128,10 @@ def require_format(
 
     Raises InputError where it is none of them, which says what it is, and that it is no ``use``.
     """
-    found = recognise(data)
-    if found.format is not None and found.format in formats:
-        return found.format, found.packed
-    raise InputError(f"{path} is {found.what}, and no {use}", found.hint or next_step)
+    recognised = recognise(data)
+    if recognised.format is not None and recognised.format in formats:
+        return recognised.format, recognised.packed
+    raise InputError(f"{path} is {recognised.what}, and no {use}", recognised.hint or next_step)
 
 
 def described(path: Path) -> str:

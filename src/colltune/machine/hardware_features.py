@@ -57,11 +57,11 @@ def read_features(machine: Machine) -> Hardware:
     ports = sorted(_ports(machine), key=lambda port: (-port.gbits, port.device))
     if ports:
         best = ports[0]
-        found = {"fabric": best.fabric, "link_lane_gbits": best.lane_gbits, "link_lanes": best.lanes}
-        found["links"] = sum(1 for port in ports if (port.fabric, port.gbits) == (best.fabric, best.gbits))
-        found |= _pcie(machine, best, hwloc.pcie_gbytes)
-        values |= found
-        sources |= dict.fromkeys(found, f"sys, {best.device}")
+        features = {"fabric": best.fabric, "link_lane_gbits": best.lane_gbits, "link_lanes": best.lanes}
+        features["links"] = sum(1 for port in ports if (port.fabric, port.gbits) == (best.fabric, best.gbits))
+        features |= _pcie(machine, best, hwloc.pcie_gbytes)
+        values |= features
+        sources |= dict.fromkeys(features, f"sys, {best.device}")
     return Hardware(**values, sources=sources)
 
 

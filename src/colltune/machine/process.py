@@ -49,14 +49,14 @@ def end_rest(environment: Mapping[str, str] | None = None) -> None:
 
 def _processes(mark: bytes) -> tuple[list[int], bool]:
     """Those with a variable that begins with ``mark``; whether another one is just becoming another program."""
-    found, changing = [], False
+    processes, changing = [], False
     for place in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it has ended, or is not ours
             variables = (place / "environ").read_bytes()
             if any(variable.startswith(mark) for variable in variables.split(b"\0")):
-                found.append(int(place.name))
+                processes.append(int(place.name))
             changing = changing or (not variables and _lives(place))
-    return found, changing
+    return processes, changing
 
 
 def _lives(place: Path) -> bool:

@@ -119,10 +119,8 @@ class RecordedMachine:
         return None if text is None else text.strip()
 
     def find(self, pattern: str) -> list[str]:
-        wanted = pattern.split("/")
-        return [
-            path for path, names in self._split if len(names) == len(wanted) and all(map(fnmatchcase, names, wanted))
-        ]
+        parts = pattern.split("/")
+        return [path for path, names in self._split if len(names) == len(parts) and all(map(fnmatchcase, names, parts))]
 
     def output(self, command: str) -> str | None:
         return self.files.get(f"commands/{command}")

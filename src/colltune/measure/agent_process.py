@@ -58,10 +58,10 @@ class AgentProcess:
         waiting.register(self._output, select.POLLIN)
         if not waiting.poll(1e3 * timeout_s):
             return
-        said = os.read(self._output, _UNHEARD_BYTES)
-        self._silent = not said
-        *lines, self._begun = (self._begun + (said or b"\n")).split(b"\n")
-        self._lines.extend(line.decode(errors="replace") for line in lines if line or said)
+        heard = os.read(self._output, _UNHEARD_BYTES)
+        self._silent = not heard
+        *lines, self._begun = (self._begun + (heard or b"\n")).split(b"\n")
+        self._lines.extend(line.decode(errors="replace") for line in lines if line or heard)
 
     def _read_errors(self, stream: IO[str]) -> None:
         for line in stream:

@@ -81,9 +81,9 @@ class Effort:
 
         Of all together: on a busy machine few measurements take most of the time.
         """
-        found = [sample for sample in samples if sample.status is Status.OK and sample.cost_s > 0.0]
-        expected_s = sum(self.expected_cost_s(sample.time_s) for sample in found)
-        return sum(sample.cost_s for sample in found) / expected_s if found else 1.0
+        measured = [sample for sample in samples if sample.status is Status.OK and sample.cost_s > 0.0]
+        expected_s = sum(self.expected_cost_s(sample.time_s) for sample in measured)
+        return sum(sample.cost_s for sample in measured) / expected_s if measured else 1.0
 
 
 @dataclass(frozen=True, slots=True)

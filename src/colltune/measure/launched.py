@@ -167,18 +167,18 @@ class LaunchedSource:
         if time.monotonic() >= self.until_s:
             raise TimeIsUpError
         column = self._column()
-        said = self._said({one.place: choice for one, choice in column})
+        answers = self._said({one.place: choice for one, choice in column})
         held = [
             (one, choice)
             for one, choice in column
             if all(
-                said[place.collective].evaluate(place) == c
+                answers[place.collective].evaluate(place) == c
                 for place, c in ((one.place, choice), (one.default, DEFAULT))
                 if place
             )
         ]
         if held:
-            self._measure_in(held, said)
+            self._measure_in(held, answers)
         elif column[0][0].default is not None:
             column[0][0].part()
         else:

@@ -111,12 +111,12 @@ def read_overlap(fields: Mapping[str, str]) -> Overlap | None:
 
 def read_load(fields: Mapping[str, str]) -> Load:
     """What else ran during a request; what the agent does not tell is None. Raises ValueError for what is no share."""
-    told = {name: fields[name].partition("@") for name in Load._fields if name in fields}
-    share = {name: read_seconds(text, 1.0) for name, (text, _, _) in told.items()}
+    given = {name: fields[name].partition("@") for name in Load._fields if name in fields}
+    share = {name: read_seconds(text, 1.0) for name, (text, _, _) in given.items()}
     switches = int(share["switches"]) if "switches" in share else None
     waited, others, stolen, throttled, pressure = map(share.get, Load._fields[:5])
-    found = Load(waited, others, stolen, throttled, pressure, switches)
-    return found._replace(node=int(told[found.causes[0]][2])) if found.causes else found
+    load = Load(waited, others, stolen, throttled, pressure, switches)
+    return load._replace(node=int(given[load.causes[0]][2])) if load.causes else load
 
 
 def read_sample(request: PointRequest, fields: Mapping[str, str], launch: int, started_s: float) -> Sample:

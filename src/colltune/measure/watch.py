@@ -46,10 +46,10 @@ class Watch:
     @classmethod
     def of(cls, environ: Mapping[str, str], nodes: Sequence[str] = ()) -> Watch:
         """As the user set VARIABLE. Raises InputError for a value that it cannot have."""
-        said = environ.get(VARIABLE, "")
-        if said not in ("", ACCEPT):
-            raise InputError(f"{VARIABLE}={said} says nothing", f"Set it to {ACCEPT}, or unset it")
-        return cls(judged=not said, nodes=nodes)
+        setting = environ.get(VARIABLE, "")
+        if setting not in ("", ACCEPT):
+            raise InputError(f"{VARIABLE}={setting} says nothing", f"Set it to {ACCEPT}, or unset it")
+        return cls(judged=not setting, nodes=nodes)
 
     def is_disturbed(self, load: Load | None, took_s: float) -> bool:
         """Counts a measurement of so many seconds; whether it was disturbed."""
@@ -61,8 +61,8 @@ class Watch:
     def is_disturbed_launch(self, last_lines: Iterable[str]) -> bool:
         """Whether a launch was disturbed as a whole, by what its agent said at its end."""
         untold_s, self._untold_s = self._untold_s, 0.0
-        told = [read_load(parse_fields(line)) for line in last_lines if line.startswith("load ")]
-        for load in told[:1]:
+        loads = [read_load(parse_fields(line)) for line in last_lines if line.startswith("load ")]
+        for load in loads[:1]:
             self.tally.untold += not load.is_known
             return self.tally.add(load, max(untold_s, _LEAST_S))
         return False

@@ -17,8 +17,7 @@ from colltune.machine.compile import around_wrapper
 from colltune.machine.files import LARGEST_BYTES, read_file
 from colltune.machine.parse import cpuinfo_blocks
 from colltune.machine.process import run_launch
-from colltune.mpi.installation import Installation, Launcher, Library
-from colltune.mpi.launchers import is_of_mpi, scheduler_launcher
+from colltune.mpi.installation import Installation, Launcher, Library, is_of_mpi, scheduler_launcher
 from colltune.mpi.libraries import RECORDS, library_in, record_of
 from colltune.mpi.program import given_by_wrapper, launcher_place
 from colltune.mpi.programs import is_brought_for

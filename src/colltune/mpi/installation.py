@@ -1,5 +1,7 @@
-"""What colltune knows about the MPI that it tunes."""
+"""What colltune knows about the MPI that it tunes, and the programs that start MPI programs, by their names."""
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -25,6 +27,25 @@ class Launcher(StrEnum):
     GENERIC = "generic"  # a site's own mpiexec: only -n and -ppn are relied upon
 
 
+# Of a name that each MPI has, only the program itself can say what it is.
+_OF_MPIS: Mapping[str, Launcher | None] = {
+    "mpiexec": None,
+    "mpirun": None,
+    "prterun": Launcher.PRRTE,
+    "orterun": Launcher.ORTE,
+}
+_OF_SCHEDULERS: Mapping[str, Launcher] = {
+    "srun": Launcher.SRUN,
+    "flux": Launcher.FLUX,
+    "jsrun": Launcher.JSRUN,
+    "aprun": Launcher.GENERIC,
+}
+# As Debian and others name them, too: mpiexec.mpich, mpirun.openmpi.
+_OF_AN_MPI = re.compile(rf"(?:{'|'.join(_OF_MPIS)})(?:[.-][\w.-]+)?")
+# What each MPI has, in the order in which it is looked for.
+COMMON_NAMES = tuple(name for name, family in _OF_MPIS.items() if family is None)
+
+
 @dataclass(frozen=True, slots=True)
 class Installation:
     """One MPI: its launcher, its compiler wrapper and its library, seen to belong together.
@@ -46,3 +67,18 @@ class Installation:
     def predicted(self) -> Path:
         """Where a tuning lies that was predicted when this MPI was installed, if one was."""
         return self.mpiexec.parents[1] / "share" / "colltune" / "predicted"
+
+
+def is_launcher(program: str) -> bool:
+    """Whether ``program`` is, by its name, the launcher of an MPI; those of schedulers are not."""
+    return _OF_AN_MPI.fullmatch(Path(program).name) is not None
+
+
+def scheduler_launcher(program: Path) -> Launcher | None:
+    """What ``program`` is where it is, by its name, the launcher of a scheduler."""
+    return _OF_SCHEDULERS.get(program.name)
+
+
+def is_of_mpi(launcher: Launcher) -> bool:
+    """Whether an MPI brings the launcher, so that it says which MPI it starts."""
+    return launcher not in (*_OF_SCHEDULERS.values(), Launcher.GENERIC)

@@ -10,10 +10,9 @@ from pathlib import Path
 
 from colltune.core.errors import InputError
 from colltune.mpi.detect import ask_flux
-from colltune.mpi.installation import Launcher
+from colltune.mpi.installation import Launcher, is_launcher, scheduler_launcher
 from colltune.mpi.job import Job, Scheduler, find_job, parse_host_file
 from colltune.mpi.launch import Command
-from colltune.mpi.launchers import is_launcher, scheduler_launcher
 from colltune.mpi.libraries import record_of
 from colltune.mpi.program import forwarded, given_by_wrapper, is_interpreter, launcher_place
 from colltune.mpi.same import linked_mpi
@@ -60,14 +59,14 @@ def _options(command: Sequence[str]) -> tuple[Launcher | None, list[tuple[str, s
         return None
     family = scheduler_launcher(Path(command[place]))
     words = list(command[place + (2 if family is Launcher.FLUX else 1) :])  # `flux run`
-    found = []
+    options = []
     while words and words[0].startswith("-"):
         name, equals, value = _ATTACHED.sub(r"-\1=\2", words.pop(0)).lstrip("-").partition("=")
         if not equals and not _WITHOUT_VALUE.fullmatch(name) and words and not words[0].startswith("-"):
             value = words.pop(0)
             words = words[1:] if name in _OF_TWO_WORDS else words
-        found.append((name, value))
-    return family, found, words
+        options.append((name, value))
+    return family, options, words
 
 
 def _asked(command: Sequence[str]) -> dict[str, int] | None:

@@ -49,7 +49,7 @@ class LibraryRecord:
     def launcher(self, version: str) -> Launcher:
         """The family of launchers that ``version`` brings."""
         major = int(re.match(r"\d*", version)[0] or 0)  # type: ignore[index]
-        return max(found for found in self.launchers if found[0] <= major)[1]
+        return max(since for since in self.launchers if since[0] <= major)[1]
 
     def control_variable(self, name: str) -> str:
         """The name by which MPI_T knows the environment variable ``name``; "" where it sets no control variable."""

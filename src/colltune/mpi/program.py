@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from colltune.mpi.launchers import is_launcher
+from colltune.mpi.installation import is_launcher
 from colltune.mpi.libraries import record_of
 
 # Programs that run the rest of their command line as it stands.

@@ -136,10 +136,10 @@ def _ask(library: Path, asked: Asked, environ: Mapping[str, str]) -> tuple[list[
     question = {**dict.fromkeys(asked.names, ()), **asked.values}
     kept = {name: environ[name] for name in _KEPT if name in environ}
     done = _run(_ASK, library, kept, json.dumps({name: list(values) for name, values in question.items()}))
-    said = re.search(r"^unknown:(.*)$", done.stdout, re.MULTILINE) if isinstance(done, Ended) else None
-    if said is None:
+    unknown = re.search(r"^unknown:(.*)$", done.stdout, re.MULTILINE) if isinstance(done, Ended) else None
+    if unknown is None:
         return [], _why(done)
-    return [str(name) for name in json.loads(said.group(1))], ""
+    return [str(name) for name in json.loads(unknown.group(1))], ""
 
 
 def _unread(library: Path, files: Mapping[str, str], environ: Mapping[str, str]) -> str:
@@ -183,5 +183,5 @@ def _why(done: Ended | str) -> str:
     if isinstance(done, str):
         return done
     lines: Iterable[str] = (line.strip() for line in [*done.stderr.splitlines(), *done.stdout.splitlines()])
-    said = [line for line in lines if line and not line.startswith("Traceback")]
-    return said[0] if said else f"exit code {done.code}"
+    printed = [line for line in lines if line and not line.startswith("Traceback")]
+    return printed[0] if printed else f"exit code {done.code}"

@@ -18,8 +18,7 @@ from colltune.core.sample import Environment
 from colltune.machine.compile import MPI_LIBRARY
 from colltune.machine.files import LARGEST_BYTES, read_file
 from colltune.mpi.detect import Runner, find_library, identify_launcher, mpi_at_hand, run_command
-from colltune.mpi.installation import Installation, Library
-from colltune.mpi.launchers import COMMON_NAMES
+from colltune.mpi.installation import COMMON_NAMES, Installation, Library
 from colltune.mpi.libraries import record_of
 from colltune.mpi.program import given_by_wrapper, launcher_place
 from colltune.mpi.reads import Asked, refusal_of
@@ -72,14 +71,14 @@ class TunedMpi:
         """The MPI that ``launcher`` is of; UNKNOWN for one of the site's own, or of a scheduler."""
         if launcher is None or self.tuned.mpi == Library.DESCRIBED:
             return Library.UNKNOWN
-        found, version = identify_launcher(launcher, environ, run=self.run)
+        library, version = identify_launcher(launcher, environ, run=self.run)
         here = self.tuned
-        if found is Library.UNKNOWN:
-            return found
-        if str(found) != here.mpi or version not in ("", here.mpi_version):
+        if library is Library.UNKNOWN:
+            return library
+        if str(library) != here.mpi or version not in ("", here.mpi_version):
             path = shutil.which(launcher, path=environ.get("PATH", "")) or launcher
-            self._refuse(f"{path} starts {found} {version}")
-        return found
+            self._refuse(f"{path} starts {library} {version}")
+        return library
 
     def _library_of(self, launcher: str | None, kind: Library, environ: Mapping[str, str]) -> Path | None:
         """The library that belongs to ``launcher``, else to the MPI at hand; of the build that was tuned.
@@ -103,10 +102,10 @@ class TunedMpi:
     def _nearest(self, environ: Mapping[str, str]) -> Path | None:
         """The library of the MPI beside this Python or on PATH, if it is the build that was tuned."""
         try:
-            found = mpi_at_hand((), environ, build=self.tuned.mpi_build, compiles=False, run=self.run)
+            installation = mpi_at_hand((), environ, build=self.tuned.mpi_build, compiles=False, run=self.run)
         except InputError:
             return None
-        return found.libmpi
+        return installation.libmpi
 
     def _require_build(self, library: Path, what: str) -> None:
         # The library of the standard ABI stands beside the one that was tuned, and reads the same files.

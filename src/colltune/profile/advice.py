@@ -61,12 +61,12 @@ def faulting(profile: Profile) -> list[Calls]:
 
 def page_faults_text(profile: Profile) -> str:
     """Which collectives pay, how much, and what may remove it; empty where none does."""
-    found = faulting(profile)
-    if not found:
+    rows = faulting(profile)
+    if not rows:
         return ""
-    share = sum(one.time_s for one in found) / max(profile.core_s, 1e-12)
+    share = sum(one.time_s for one in rows) / max(profile.core_s, 1e-12)
     return (
-        f"Page faults: {_listed(found)}. These calls take {share:.1%} of the time. A heap that keeps memory may remove"
+        f"Page faults: {_listed(rows)}. These calls take {share:.1%} of the time. A heap that keeps memory may remove"
         f" them: {setting_text()}. `colltune tune --profile ... --check` compares whole runs with it and without, and"
         " says what it costs in memory."
     )
@@ -87,12 +87,12 @@ _IRREGULAR = frozenset({"alltoallv", "alltoallw", "neighbor_alltoallv", "neighbo
 
 def tunable_by_name(profile: Profile, known: Collection[str] = NONBLOCKING) -> dict[str, float]:
     """The calls of each non-blocking collective among ``known``, persistent ones included, most first."""
-    found: dict[str, float] = {}
+    counts: dict[str, float] = {}
     for call in profile.calls:
         name = f"i{call.collective}"
         if call.form != BLOCKING and name in NONBLOCKING and name in known and _has_places(call):
-            found[name] = found.get(name, 0.0) + call.calls
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
+            counts[name] = counts.get(name, 0.0) + call.calls
+    return dict(sorted(counts.items(), key=lambda item: -item[1]))
 
 
 def by_name_text(called: dict[str, float]) -> str:
@@ -105,15 +105,15 @@ def by_name_text(called: dict[str, float]) -> str:
 
 def left_text(profile: Profile) -> str:
     """Which irregular exchanges stay with the library, and why; "" for none."""
-    found: dict[str, float] = {}
+    called: dict[str, float] = {}
     for call in profile.calls:
         neighbours = call.collective.startswith("neighbor_")
         if call.collective in _IRREGULAR and (neighbours or call.form != BLOCKING):
             name = call.collective if call.form == BLOCKING else f"i{call.collective}"
-            found[name] = found.get(name, 0.0) + call.calls
-    if not found:
+            called[name] = called.get(name, 0.0) + call.calls
+    if not called:
         return ""
-    counts = ", ".join(f"{name} ({format_count(round(calls), 'call')})" for name, calls in sorted(found.items()))
+    counts = ", ".join(f"{name} ({format_count(round(calls), 'call')})" for name, calls in sorted(called.items()))
     return f"{counts}: left to the library (docs/how-to/alltoallv.md says why)"
 
 

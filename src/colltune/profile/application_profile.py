@@ -181,15 +181,15 @@ def stakes(profile: Profile) -> dict[Scenario, float]:
     """
     if profile.core_s <= 0.0:
         return {}
-    found: dict[Scenario, float] = {}
+    shares: dict[Scenario, float] = {}
     calls: dict[Scenario, float] = {}
     for one, scenarios in profile.tunable():
         for scenario in scenarios:
             share = one.time_s / profile.core_s / len(scenarios)
-            found[scenario] = found.get(scenario, 0.0) + share
+            shares[scenario] = shares.get(scenario, 0.0) + share
             calls[scenario] = calls.get(scenario, 0.0) + one.calls
-    often = (one for one in found if calls[one] >= _FEW_CALLS or one.size_bytes >= _SHORT_BYTES)
-    return {scenario: found[scenario] for scenario in often}
+    often = (one for one in shares if calls[one] >= _FEW_CALLS or one.size_bytes >= _SHORT_BYTES)
+    return {scenario: shares[scenario] for scenario in often}
 
 
 def side_by_side(profile: Profile, ppn: int) -> dict[tuple[int, int], int]:
@@ -197,9 +197,9 @@ def side_by_side(profile: Profile, ppn: int) -> dict[tuple[int, int], int]:
 
     Communicators of one form are taken to have ranks of their own, and to call at once, as rows and columns do.
     """
-    found: dict[tuple[int, int], int] = {}
+    counts: dict[tuple[int, int], int] = {}
     for where, count in profile.communicators:
         if where.nodes and not where.remote_size:
             on_each = round(count * where.nodes / max(profile.nodes, 1))
-            found[where.shape] = max(found.get(where.shape, 1), min(on_each, ppn // where.shape[1]))
-    return found
+            counts[where.shape] = max(counts.get(where.shape, 1), min(on_each, ppn // where.shape[1]))
+    return counts

@@ -62,9 +62,9 @@ def extrapolate(profiles: Sequence[Profile], nodes: int, ppn: int) -> tuple[Prof
         raise InputError(what, f"Give a profile of {ranks} ranks")
     seen = tuple((where, 1.0) for where in sorted({call.communicator for call in calls}))
     lost = sum(one.time_s for one, _ in out) / max(near.collective_s, 1e-12)
-    told = ": " * bool(out) + "; ".join(f"{_named(one)} ({doubt})" for one, doubt in out[:_MOST_TOLD])
+    named = ": " * bool(out) + "; ".join(f"{_named(one)} ({doubt})" for one, doubt in out[:_MOST_TOLD])
     text = f"{len(calls)} kinds of calls extrapolated to {ranks} ranks, {len(out)} left out"
-    text += f", {lost:.0%} of the time in collectives of {near.ranks} ranks{told}"
+    text += f", {lost:.0%} of the time in collectives of {near.ranks} ranks{named}"
     return replace(near, calls=calls, communicators=seen, ranks=ranks, nodes=nodes, reporting=ranks), text
 
 
@@ -137,7 +137,7 @@ def _follow(
     known: Sequence[Profile], left: Sequence[Sequence[Calls]], part: int | Fraction, law: float | None, job: _Shape
 ) -> list[_Chain]:
     """The calls on that part of the job whose sizes follow ``law``, each with one call of every profile."""
-    ranks, whole, found = [one.ranks for one in known], job[0] * job[1], []
+    ranks, whole, numbers = [one.ranks for one in known], job[0] * job[1], []
     pools = [[c for c in some if part in _parts(c.communicator, p)] for some, p in zip(left, ranks, strict=True)]
     for first in pools[0]:
         calls, off = [first], 0.0
@@ -151,8 +151,8 @@ def _follow(
             last = calls[-1]
             sizes = [size * _grown(law, whole, ranks[-1]) for size in (last.size_least, last.size_most)]
             where = _place(part, [call.communicator for call in calls], known, job)
-            found.append(_Chain(calls, off < 1e-6, sizes, _number([c.calls for c in calls], ranks, whole), where))
-    return found
+            numbers.append(_Chain(calls, off < 1e-6, sizes, _number([c.calls for c in calls], ranks, whole), where))
+    return numbers
 
 
 def _number(values: Sequence[float], ranks: Sequence[int], whole: int) -> float | None:

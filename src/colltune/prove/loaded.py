@@ -83,9 +83,9 @@ class SummaryFilter:
             self.loaded.append({})
         if not self._inside or not _SUMMARY.fullmatch(line):
             return False
-        said = _LOADED.fullmatch(line)
-        if said:
-            self.loaded[-1][said.group(1).decode()] = os.fsdecode(said.group(2))
+        match = _LOADED.fullmatch(line)
+        if match:
+            self.loaded[-1][match.group(1).decode()] = os.fsdecode(match.group(2))
         self._inside = not self._ends_next
         self._ends_next = _LAST_BUT_ONE.fullmatch(line) is not None
         return True
@@ -126,18 +126,18 @@ class FileWatch:
 
     def opened(self) -> set[Path]:
         """Those that were opened. To be called once."""
-        found: set[Path] = set()
+        files: set[Path] = set()
         while True:
             try:
                 data = os.read(self._descriptor, 1 << 16)
             except OSError:  # nothing more, or nothing was ever watched
-                return found
+                return files
             position = 0
             while position < len(data):
                 watch, _mask, _cookie, length = struct.unpack_from("iIII", data, position)
                 position += struct.calcsize("iIII") + length
                 if watch in self._paths:
-                    found.add(self._paths[watch])
+                    files.add(self._paths[watch])
 
     def __exit__(self, *_details: object) -> None:
         if self._descriptor >= 0:
@@ -164,16 +164,16 @@ def judge(
     variables = files_of(variables)
     files = [Path(value) for value in variables.values()]
     shown = " and ".join(map(str, files))
-    said = [job for job in loaded if job]
-    if said:
-        for job in said:
+    spoken = [job for job in loaded if job]
+    if spoken:
+        for job in spoken:
             for variable, path in variables.items():
                 if variable not in _NAMES:
                     continue  # a file that is not MPICH's
                 there = job.get(_NAMES[variable], "nothing")
                 if there != path and os.path.realpath(there) != os.path.realpath(path):
                     return LoadEvidence(False, f"MPICH says that it loaded {there} where {path} was due")
-        jobs = "" if len(said) == 1 else f" in each of {len(said)} jobs"
+        jobs = "" if len(spoken) == 1 else f" in each of {len(spoken)} jobs"
         return LoadEvidence(True, f"MPICH says that it loaded {shown}{jobs}")
     missing = [path for path in files if path not in opened]
     if not missing:
@@ -188,13 +188,13 @@ def judge(
 
 def overriding(environment: Mapping[str, str], collectives: Iterable[str]) -> list[str]:
     """The settings in ``environment`` that make MPICH ignore the files for ``collectives``."""
-    found = []
+    names = []
     if environment.get("MPIR_CVAR_DEVICE_COLLECTIVES", "percoll") != "percoll":
-        found.append("MPIR_CVAR_DEVICE_COLLECTIVES")
+        names.append("MPIR_CVAR_DEVICE_COLLECTIVES")
     for collective in collectives:
         prefix = f"MPIR_CVAR_{collective.upper()}_"
         neutral = {"INTRA_ALGORITHM": ("auto", "0"), "COMPOSITION": ("0",), "DEVICE_COLLECTIVE": ("1", "yes", "true")}
         for name, values in neutral.items():
             if environment.get(prefix + name, values[0]).lower() not in values:
-                found.append(prefix + name)
-    return [f"{name}={environment[name]}" for name in found]
+                names.append(prefix + name)
+    return [f"{name}={environment[name]}" for name in names]

@@ -195,8 +195,8 @@ class Proof:
         if library is not None and not self.before.is_in_force(rules_of(decisions)):
             decisions = self._compared(library, decisions, together.default_s, rules_of, emit)
         if watch is not None and before is not None:
-            found = watch.tally.found(before)
-            decisions = [one if one.scenario in self.before.settled else _with(found, one) for one in decisions]
+            disturbance = watch.tally.found(before)
+            decisions = [one if one.scenario in self.before.settled else _with(disturbance, one) for one in decisions]
         return replace(judged, decisions=decisions)
 
     def _unsettled(self, decided: Decided) -> Decided:

@@ -93,7 +93,7 @@ def curve_points(findings: Findings) -> dict[Scenario, CurvePoint]:
     """
     kept = {one.scenario: one for one in findings.summary.having(Verdict.KEPT)}
     proven, measured = _timed(findings.proofs), _timed(findings.samples)
-    found = {}
+    points = {}
     for scenario in sorted({*measured, *proven}):
         if scenario.collective not in findings.rule_sets:
             continue
@@ -103,8 +103,8 @@ def curve_points(findings: Findings) -> dict[Scenario, CurvePoint]:
         sides = (default, default if decision is None else decision.choice)
         compared = Latency.side_by_side(*(beside.get(side, []) for side in sides))
         by_default, tuned = compared or (Latency.of(times[side]) if side in times else None for side in sides)
-        found[scenario] = CurvePoint(scenario, by_default, tuned, decision)
-    return found
+        points[scenario] = CurvePoint(scenario, by_default, tuned, decision)
+    return points
 
 
 def _timed(samples: Sequence[Sample]) -> dict[Scenario, dict[Choice, list[Sample]]]:
@@ -147,7 +147,7 @@ def selection_maps(findings: Findings) -> tuple[list[dict[str, object]], dict[st
     by_name = {name: findings.cells(name) for name in findings.rule_sets}
     # What departs from the default comes first, should there be no room for all.
     cells = sorted((cell for some in by_name.values() for cell in some), key=lambda cell: not _departs(cell))
-    told: dict[str, object] = {}
+    maps: dict[str, object] = {}
     numbers: dict[Scenario, int] = {}
     spent = 0
     for number, cell in enumerate(cells):
@@ -155,9 +155,9 @@ def selection_maps(findings: Findings) -> tuple[list[dict[str, object]], dict[st
         spent += len(json.dumps(detail))
         if spent > _MOST_TOLD:
             break
-        told[str(number)] = detail
+        maps[str(number)] = detail
         numbers[cell.scenario] = number
-    return [_map(name, some, numbers, proofs) for name, some in by_name.items() if some], told
+    return [_map(name, some, numbers, proofs) for name, some in by_name.items() if some], maps
 
 
 def _map(

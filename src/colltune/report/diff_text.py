@@ -82,13 +82,13 @@ class TuningDifference:
 
 def compare_environments(one: Environment, other: Environment) -> list[tuple[str, str, str]]:
     """(name, value in one, value in other) of what makes measurements incomparable."""
-    found: list[tuple[str, str, str]] = []
+    differing: list[tuple[str, str, str]] = []
     for item in fields(Environment):
         values = [str(getattr(environment, item.name)) for environment in (one, other)]
         if item.compare and values[0] != values[1]:
             shown = [value[:_BUILD_DIGITS] for value in values] if item.name == "mpi_build" else values
-            found.append((_NAMES[item.name], shown[0], shown[1]))
-    return found
+            differing.append((_NAMES[item.name], shown[0], shown[1]))
+    return differing
 
 
 def compare_decisions(

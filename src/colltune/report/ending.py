@@ -49,12 +49,12 @@ def headline(findings: Findings, most: int = _NAMED) -> str:
     shown = len(mine) if len(mine) == most + 1 else most  # a name takes no more room than "1 more collective"
     parts = [f"{one.collective} {at_least(one.gain)}{_extent(one, findings)}" for one in mine[:shown]]
     parts += [format_count(len(mine) - shown, "more collective")] if len(mine) > shown else []
-    told = [f"{shape_text(whole)}: {', '.join(parts) or 'the library decides as before'}"]
-    told += [text for text in [other_shapes_text(gains, whole, most)] if text]
-    told.append(changed_text(findings))
+    lines = [f"{shape_text(whole)}: {', '.join(parts) or 'the library decides as before'}"]
+    lines += [text for text in [other_shapes_text(gains, whole, most)] if text]
+    lines.append(changed_text(findings))
     if (saved := saved_share(findings, kept)) > 0.0:
-        told.append(f"expected {saved:.1%} of the application's time")
-    return "; ".join(told)
+        lines.append(f"expected {saved:.1%} of the application's time")
+    return "; ".join(lines)
 
 
 def nothing_text(findings: Findings) -> str:
@@ -73,9 +73,9 @@ def changed_text(findings: Findings) -> str:
     """``"8 of 41 shapes and sizes changed"``."""
     known = len(known_scenarios(findings))
     kept = findings.summary.having(Verdict.KEPT)
-    said = sum(_is_said(findings, decision) for decision in kept)
-    more = f" ({len(kept) - said} more by --via live alone)" if said < len(kept) else ""
-    return f"{said} of {format_calls(known)} changed{more}"
+    named = sum(_is_said(findings, decision) for decision in kept)
+    more = f" ({len(kept) - named} more by --via live alone)" if named < len(kept) else ""
+    return f"{named} of {format_calls(known)} changed{more}"
 
 
 def _is_said(findings: Findings, decision: Decision) -> bool:
@@ -163,8 +163,8 @@ def facts(findings: Findings) -> list[str]:
         sure = confidence_text(findings, summary.having(Verdict.KEPT))
     took = f"{format_duration(summary.total_s)} of tuning" if summary.total_s > 0.0 else ""
     calm = summary.disturbance.remark if summary.disturbance else ""
-    said = [when, here.machine, f"{here.mpi} {here.mpi_version}", shape_text(job_shape(findings)), sure, calm, took]
-    return [text for text in said if text]
+    parts = [when, here.machine, f"{here.mpi} {here.mpi_version}", shape_text(job_shape(findings)), sure, calm, took]
+    return [text for text in parts if text]
 
 
 def _extent(shape_gain: ShapeGain, findings: Findings) -> str:
@@ -279,9 +279,9 @@ def _certainty(findings: Findings, kept: Sequence[JudgedRegion]) -> str:
     decisions = [decision for region in kept for decision in region.decisions]
     remark = findings.summary.disturbance.remark if findings.summary.disturbance else ""
     least = min(region.speedup.low for region in kept)
-    said = [f"with {confidence_text(findings, decisions)}", f"the least bound is {least:.2f}x"]
-    said += ["ratios count as 4 at most"] if any(decision.cut for decision in decisions) else []
-    return "; ".join([*said, *([remark] if remark else [])])
+    parts = [f"with {confidence_text(findings, decisions)}", f"the least bound is {least:.2f}x"]
+    parts += ["ratios count as 4 at most"] if any(decision.cut for decision in decisions) else []
+    return "; ".join([*parts, *([remark] if remark else [])])
 
 
 def _cost(findings: Findings, *, brief: bool) -> str:

@@ -171,10 +171,10 @@ def _proof_lines(scenario: Scenario, explanation: Explanation) -> Iterator[str]:
     if explanation.decisions is None:
         yield "none: this was tuned without a proof (--gate off)"
         return
-    found = [region for region in judged_regions(explanation.decisions) if scenario in region.scenarios]
-    if not found:
+    regions = [region for region in judged_regions(explanation.decisions) if scenario in region.scenarios]
+    if not regions:
         yield "none was tried: no choice had been measured to be enough faster than the default"
-    for region in found:
+    for region in regions:
         decision = next(one for one in region.decisions if one.scenario == scenario)
         ratios = sorted(decision.ratios)
         yield f"{decision.choice} {decision.verdict}: {decision.told}"

@@ -126,13 +126,13 @@ class Findings:
         rules = self.rule_sets[collective]
         timed = {**_timings(self.proofs), **_timings(self.samples)}
         decided = {decision.scenario for decision in self.summary.having(Verdict.KEPT)}
-        found = []
+        rows = []
         for scenario in sorted({*timed, *decided}):
             if scenario.collective == collective:
                 timings = timed.get(scenario, ())
                 default = self.default_of(scenario, {timing.choice for timing in timings})
-                found.append(ScenarioTimes(scenario, rules.evaluate(scenario), default, timings))
-        return found
+                rows.append(ScenarioTimes(scenario, rules.evaluate(scenario), default, timings))
+        return rows
 
 
 def collective_gains(decisions: Iterable[Decision]) -> dict[str, Interval]:
@@ -150,12 +150,12 @@ def _timings(samples: Iterable[Sample]) -> dict[Scenario, tuple[ChoiceTiming, ..
             times[sample.scenario][sample.choice].append(sample)
         else:
             failed[sample.scenario][sample.choice] = sample.status
-    found = {}
+    timings = {}
     for scenario, by_choice in times.items():
         timed = sorted((_timing(choice, some) for choice, some in by_choice.items()), key=lambda t: t.median_s or 0.0)
         lost = [ChoiceTiming(c, s, None, None, None, 0) for c, s in failed[scenario].items() if c not in by_choice]
-        found[scenario] = (*timed, *lost)
-    return found
+        timings[scenario] = (*timed, *lost)
+    return timings
 
 
 def _timing(choice: Choice, samples: Sequence[Sample]) -> ChoiceTiming:
@@ -168,11 +168,11 @@ def spreads(findings: Findings) -> list[SampleSpread]:
     """The noise of every sample with four repetitions or more, and how far its median moved if measured again."""
     samples = [s for s in (*findings.samples, *findings.proofs) if len(s.times_s) >= 4]
     by_pair = grouped(samples, lambda sample: (sample.scenario, sample.choice))
-    found = []
+    rows = []
     start_s = findings.started_s
     for sample in (s for s in samples if s.started_s >= start_s):
         low, _, high = quantiles(sample.times_s, n=4)
         same = by_pair[sample.scenario, sample.choice]
         drift = sample.time_s / median(one.time_s for one in same) if len(same) > 1 else None
-        found.append(SampleSpread(sample.scenario, sample.choice, (high - low) / sample.time_s, drift))
-    return found
+        rows.append(SampleSpread(sample.scenario, sample.choice, (high - low) / sample.time_s, drift))
+    return rows

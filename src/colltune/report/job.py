@@ -56,11 +56,11 @@ class ShapeGain:
         """Its cells under ``HEAD``."""
         low, high = self.span
         sizes = ("", "") if self.collective == "barrier" else (format_size(low), format_size(high))
-        told = ""
+        text = ""
         if self.example is not None and self.example_s is not None:
             at = "" if self.collective == "barrier" else f"{format_size(self.example.scenario.size_bytes)}: "
-            told = at + format_times(*self.example_s)
-        return self.collective, *sizes, f"{self.gain.estimate:.2f}x", f"{self.gain.low:.2f}x", told
+            text = at + format_times(*self.example_s)
+        return self.collective, *sizes, f"{self.gain.estimate:.2f}x", f"{self.gain.low:.2f}x", text
 
 
 def format_calls(count: int) -> str:
@@ -98,17 +98,17 @@ def shape_gains(findings: Findings) -> list[ShapeGain]:
     kept = sorted(findings.summary.having(Verdict.KEPT), key=lambda decision: decision.scenario)
     by_place = grouped(kept, lambda one: ((one.scenario.nodes, one.scenario.ppn), one.scenario.collective))
     points, known = curve_points(findings), known_scenarios(findings)
-    found = []
+    gains = []
     for (shape, name), decisions in by_place.items():
         gain = mean_of_kept(decisions)
         if gain is None:
             continue
         sizes = {s.size_bytes for s in known if s.collective == name and (s.nodes, s.ppn) == shape}
         timed = [points[decision.scenario] for decision in decisions if decision.scenario in points]
-        found.append(ShapeGain(name, shape, tuple(decisions), gain, len(sizes), _nearest(timed, gain.estimate)))
+        gains.append(ShapeGain(name, shape, tuple(decisions), gain, len(sizes), _nearest(timed, gain.estimate)))
     whole = job_shape(findings)
     return sorted(
-        found, key=lambda one: (one.shape != whole, -one.shape[0] * one.shape[1], one.shape, -one.gain.estimate)
+        gains, key=lambda one: (one.shape != whole, -one.shape[0] * one.shape[1], one.shape, -one.gain.estimate)
     )
 
 
@@ -177,8 +177,8 @@ def speedups_of_calls(findings: Findings) -> tuple[float, float]:
 
 def _by_verdict(findings: Findings, value: Callable[[Decision], float]) -> dict[Verdict, float]:
     """The sum of ``value`` over the decisions with each verdict."""
-    told = grouped(findings.summary.decisions, lambda decision: decision.verdict)
-    return {verdict: sum(map(value, some)) for verdict, some in told.items()}
+    groups = grouped(findings.summary.decisions, lambda decision: decision.verdict)
+    return {verdict: sum(map(value, some)) for verdict, some in groups.items()}
 
 
 def gains_table(gains: Sequence[ShapeGain]) -> TextTable:

@@ -112,12 +112,12 @@ def curves_picture(
     there = panels(findings)
     chosen: dict[str, Panel] = {}
     for panel in there:
-        wanted = (not collectives or panel.collective in collectives) and nodes in (None, panel.nodes)
-        if wanted and ppn in (None, panel.ppn):
+        asked = (not collectives or panel.collective in collectives) and nodes in (None, panel.nodes)
+        if asked and ppn in (None, panel.ppn):
             chosen.setdefault(panel.collective, panel)
     if not chosen and (collectives or nodes is not None or ppn is not None):
-        found = ", ".join(f"{panel.collective} on {panel.nodes} x {panel.ppn}" for panel in there)
-        raise InputError("nothing of that was measured", f"There is {found}" if found else "Tune first")
+        drawn = ", ".join(f"{panel.collective} on {panel.nodes} x {panel.ppn}" for panel in there)
+        raise InputError("nothing of that was measured", f"There is {drawn}" if drawn else "Tune first")
     shown = list(chosen.values())[:MOST_PANELS]
     title, beside = (headline(findings), facts(findings)) if heading else ("", [])
     return Picture(drawn_alone(summary_chart(title, beside, shown)))

@@ -81,11 +81,11 @@ def print_findings(findings: Findings, console: Console, directory: Path, *, eve
     Of two collectives that is 60 lines at most. ``everything``: all shapes and regions, however many.
     """
     for line in ending(findings, min(WIDTH, console.width)):
-        console.print(line, markup=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
     for sentence in warnings(findings):
-        console.print(sentence, markup=False)
+        console.print(sentence)
     for line in steps_text(findings, directory):
-        console.print(line, markup=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
     for name in findings.rule_sets:
         (_print_map if everything else _print_runs)(findings, name, console)
     ranked = by_gain(findings, findings.regions(Verdict.KEPT))
@@ -94,23 +94,23 @@ def print_findings(findings: Findings, console: Console, directory: Path, *, eve
         console.print(regions_table(shown))
     if not everything:
         command = colltune_command("report", directory, "--text", "--all")
-        console.print(f"\nall of it: {command}", markup=False, soft_wrap=True)
+        console.print(f"\nall of it: {command}", soft_wrap=True)
         return
     for region in ranked:
         if region.by_heap:
-            console.print(f"  {region.place}, {region.choice}: {region.by_heap}", markup=False)
+            console.print(f"  {region.place}, {region.choice}: {region.by_heap}")
     if findings.applications:
         console.print()
         console.print(applications_table(findings.applications))
     for verdict in (Verdict.PROVISIONAL, Verdict.REFUSED, Verdict.NOT_TRIED):
-        found = findings.regions(verdict)
-        if found:
+        regions = findings.regions(verdict)
+        if regions:
             console.print(f"\n{verdict}")
-        for region in found:
-            console.print(f"  {region.place}, {region.choice}: {region.told}", markup=False)
+        for region in regions:
+            console.print(f"  {region.place}, {region.choice}: {region.told}")
     console.print("\nenvironment")
     for label, value in environment_rows(findings):
-        console.print(f"  {label}: {value}", markup=False)
+        console.print(f"  {label}: {value}")
 
 
 def _print_runs(findings: Findings, collective: str, console: Console) -> None:
@@ -120,14 +120,14 @@ def _print_runs(findings: Findings, collective: str, console: Console) -> None:
     if not letters:
         return
     shapes = sorted({(c.scenario.nodes, c.scenario.ppn) for c in cells}, key=lambda shape: -shape[0] * shape[1])
-    console.print(f"\n{collective}: {_legend(letters)}", markup=False)
+    console.print(f"\n{collective}: {_legend(letters)}")
     for nodes, ppn in shapes[:_SHAPES]:
         mine = [c for c in cells if (c.scenario.nodes, c.scenario.ppn) == (nodes, ppn)]
         runs = []
         for letter, some in groupby(mine, key=lambda cell: letters.get(cell.chosen, OWN)):
             sizes = [format_size(cell.scenario.size_bytes) for cell in some]
             runs.append(f"{letter} {sizes[0]}" + (f" to {sizes[-1]}" if len(sizes) > 1 else ""))
-        console.print(f"  {nodes} x {ppn}: {'; '.join(runs)}", markup=False)
+        console.print(f"  {nodes} x {ppn}: {'; '.join(runs)}")
 
 
 def _legend(letters: Mapping[Choice, str]) -> str:
@@ -159,7 +159,7 @@ def _print_map(findings: Findings, collective: str, console: Console) -> None:
             marks = [cells.get((size, n, p), "") for n, p in shown]
             table.add_row(format_size(size), *marks)
         console.print(table)
-    console.print(_legend(letters), markup=False)
+    console.print(_legend(letters))
 
 
 def report_record(findings: Findings, directory: Path) -> Mapping[str, object]:

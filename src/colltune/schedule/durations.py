@@ -84,18 +84,18 @@ class Durations:
         """(n,): expected seconds of one choice in each of ``calls``. Uses other collectives where its own was not
         measured.
         """
-        found = np.full(len(calls.rows), self._first_s)
+        seconds = np.full(len(calls.rows), self._first_s)
         for several in (False, True):
             rows = calls.rows[mine := calls.several == several]
             line = self._lines.get((calls.collective, several))
             if line is not None:
                 # Where only small messages were measured, what bytes cost is known from the other collectives.
                 borrowed_s = 0.0 if _tells_of_bytes(line) else self._for_bytes_s(rows, several)
-                found[mine] = np.maximum(rows @ line + borrowed_s, _LEAST_S)
+                seconds[mine] = np.maximum(rows @ line + borrowed_s, _LEAST_S)
             elif self._lines:
                 akin = [other for kind, other in self._lines.items() if kind[1] == several] or [*self._lines.values()]
-                found[mine] = np.maximum((rows @ np.stack(akin, axis=1)).max(axis=1), _LEAST_S)
-        return found
+                seconds[mine] = np.maximum((rows @ np.stack(akin, axis=1)).max(axis=1), _LEAST_S)
+        return seconds
 
     def fear_s(self, scenario: Scenario) -> float:
         """What one choice in ``scenario`` may take, see feared_s."""
@@ -106,14 +106,14 @@ class Durations:
 
         On more ranks than were measured, all of it is taken to grow with these.
         """
-        found = self.expected_s(calls)
+        seconds = self.expected_s(calls)
         for several, (most_bytes, took_s) in self._widest.items():
             rows = calls.rows[mine := calls.several == several]
             bytes_ = rows[:, _BYTES]
-            expected_s = found[mine] * np.maximum(1.0, rows[:, _MESSAGES] / self._most_ranks[several])
+            expected_s = seconds[mine] * np.maximum(1.0, rows[:, _MESSAGES] / self._most_ranks[several])
             unknown = (self._for_bytes_s(rows, several) <= 0.0) & (bytes_ > 0.0)
-            found[mine] = np.maximum(expected_s, np.where(unknown, took_s * bytes_ / max(most_bytes, 1.0), 0.0))
-        return found
+            seconds[mine] = np.maximum(expected_s, np.where(unknown, took_s * bytes_ / max(most_bytes, 1.0), 0.0))
+        return seconds
 
     def _for_bytes_s(self, rows: Floats, several: bool) -> Floats:
         """(n,): what the bytes cost on one node, or on ``several``, by the collectives that tell; 0 where none does."""

@@ -62,8 +62,8 @@ def _site_file(environment: Mapping[str, str]) -> Path | None:
     """Slurm's topology file, if this node can read one."""
     conf = environment.get("SLURM_CONF")
     directories = (*([Path(conf).parent] if conf else []), *map(Path, _DIRECTORIES))
-    found = (directory / name for directory in directories for name in ("topology.yaml", "topology.conf"))
-    return next((path for path in found if path.is_file() and os.access(path, os.R_OK)), None)
+    files = (directory / name for directory in directories for name in ("topology.yaml", "topology.conf"))
+    return next((path for path in files if path.is_file() and os.access(path, os.R_OK)), None)
 
 
 def _of_scontrol(hosts: Sequence[str], environment: Mapping[str, str]) -> Topology | str:

@@ -91,12 +91,12 @@ def of_scheme(scheme: NameScheme, hosts: Sequence[str]) -> Topology:
 
 def of_paths(paths: Paths, hosts: Sequence[str], top: Top, source: str) -> Topology:
     """The part of a site's tree that ``hosts`` are in; they are found by their full or their short name."""
-    found = [paths.get(host, paths.get(host.partition(".")[0])) for host in hosts]
-    unknown = [host for host, path in zip(hosts, found, strict=True) if path is None]
+    places = [paths.get(host, paths.get(host.partition(".")[0])) for host in hosts]
+    unknown = [host for host, path in zip(hosts, places, strict=True) if path is None]
     if unknown:
         shown = ", ".join(unknown[:3]) + (" ..." if len(unknown) > 3 else "")
         raise InputError(f"{source} does not know {len(unknown)} of the job's hosts: {shown}", _NEXT)
-    return Topology.from_paths(hosts, [path for path in found if path is not None], top)
+    return Topology.from_paths(hosts, [path for path in places if path is not None], top)
 
 
 def parse_scheme(text: str, source: str) -> NameScheme:

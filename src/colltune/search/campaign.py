@@ -222,7 +222,7 @@ class Campaign:
         What the learners ask for, each in its own order. Where all that one asks for is too expensive, of what else is
         open in its collective. A collective that had far less than its part of the time comes first.
         """
-        found: list[tuple[float, Agenda, Point]] = []
+        offers: list[tuple[float, Agenda, Point]] = []
         if len(active) > 1:
             active = self._starved(active) or active
         for agenda in active:
@@ -233,12 +233,12 @@ class Campaign:
             if points:
                 worth = agenda.worth(points).tolist() if len(active) > 1 else [0.0] * len(points)
                 # Nothing is worth more than what its learner asks for before it.
-                found += [(value, agenda, point) for value, point in zip(accumulate(worth, min), points, strict=True)]
+                offers += [(value, agenda, point) for value, point in zip(accumulate(worth, min), points, strict=True)]
             elif math.isfinite(most_s) and agenda.reason is None:
                 points = agenda.some_within(most_s)
-                found += [(value, agenda, point) for value, point in zip(agenda.worth(points), points, strict=True)]
-        found.sort(key=lambda item: -item[0])
-        return [(agenda, point) for _, agenda, point in found[:count]]
+                offers += [(value, agenda, point) for value, point in zip(agenda.worth(points), points, strict=True)]
+        offers.sort(key=lambda item: -item[0])
+        return [(agenda, point) for _, agenda, point in offers[:count]]
 
     def _affordable(self, agenda: Agenda, points: Sequence[Point], most_s: float) -> list[Point]:
         if math.isinf(most_s) or not self._durations.known:

@@ -209,10 +209,10 @@ def machine_options(given: MachineArguments, thread_level: str = "single") -> "M
     """The same for a workbench."""
     from colltune.bench.workbench import MachineOptions
 
-    said = complete(MachineArguments, given)
-    hostfile = said["hostfile"]
+    values = complete(MachineArguments, given)
+    hostfile = values["hostfile"]
     place = None if hostfile is None else Path(hostfile)
-    return MachineOptions(said["mpiexec"], place, said["nodes"], said["ppn"], thread_level, said["launch_line"])
+    return MachineOptions(values["mpiexec"], place, values["nodes"], values["ppn"], thread_level, values["launch_line"])
 
 
 def names_of(collectives: str | Sequence[str]) -> Sequence[str]:

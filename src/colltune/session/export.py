@@ -85,15 +85,15 @@ def _thresholds(directory: Path, tuning: Tuning, nodes: int, ppn: int) -> Export
             remarks.append(f"{collective}: MPICH 3 has no thresholds of it")
         elif model.remark is not None:
             remarks.append(f"{collective}: {model.remark}")
-        elif (found := fit(collective, medians)) is None:
+        elif (fitted := fit(collective, medians)) is None:
             remarks.append(
                 f"{collective}: no call was measured with all algorithms of the thresholds; tune without a budget"
             )
         else:
-            fits.append(found)
+            fits.append(fitted)
             remarks.append(
-                f"{collective}: {found.loss:.3f} times the best of {found.scenarios} measured calls, under MPICH's own "
-                f"thresholds {found.default_loss:.3f}" + (f"; {found.crossings}" if nodes else "")
+                f"{collective}: {fitted.loss:.3f} times the best of {fitted.scenarios} measured calls, under MPICH's "
+                f"own thresholds {fitted.default_loss:.3f}" + (f"; {fitted.crossings}" if nodes else "")
             )
     if not fits:
         raise InputError("there is nothing to write: " + "; ".join(remarks), "Use the files of the tuning")
@@ -130,7 +130,7 @@ def thresholds_of_job(
             "Export those too: colltune export TUNED --to cvars --nodes N --ppn P",
         )
     with on_os_error(f"cannot read {path}", "Export it again"):
-        found = parse_thresholds(read_file(path), str(path))
-    kept = sorted(found.keys() & environ.keys())
-    told = f"{path.name} for {processes}" + (f"; as you set them: {', '.join(kept)}" if kept else "")
-    return {name: value for name, value in found.items() if name not in environ}, told
+        thresholds = parse_thresholds(read_file(path), str(path))
+    kept = sorted(thresholds.keys() & environ.keys())
+    note = f"{path.name} for {processes}" + (f"; as you set them: {', '.join(kept)}" if kept else "")
+    return {name: value for name, value in thresholds.items() if name not in environ}, note

@@ -63,19 +63,19 @@ def run_text(number: int, gain: ApplicationGain, changes: str) -> str:
     tried = [cell for cell in gain.cells if cell.candidate]
     whole_s = max(gain.untuned_s.estimate, 1e-9)
     if not gain.complete:
-        said = f"ended after {format_duration(gain.elapsed_s)} without MPI_Finalize"
+        text = f"ended after {format_duration(gain.elapsed_s)} without MPI_Finalize"
     elif of_rules:
         saved = total_saved(of_rules)
-        said = "the rules in force do not surely save time yet"
+        text = "the rules in force do not surely save time yet"
         if saved.low > 0.0:
-            said = f"saves {saved.estimate / whole_s:.1%} of its time, surely {saved.low / whole_s:.1%}"
+            text = f"saves {saved.estimate / whole_s:.1%} of its time, surely {saved.low / whole_s:.1%}"
     else:
-        said = "no rule in force yet"
+        text = "no rule in force yet"
     if tried:
-        said += f"; {format_count(len(tried), 'choice')} tried"
+        text += f"; {format_count(len(tried), 'choice')} tried"
         if math.isfinite(least_s := total_saved(tried).low):  # what they saved, at the least
-            said += f", which cost {max(gain.agree_s - least_s, 0.0) / whole_s:.2%} of it at most"
-    return f"run {number}: {said}; {changes}"
+            text += f", which cost {max(gain.agree_s - least_s, 0.0) / whole_s:.2%} of it at most"
+    return f"run {number}: {text}; {changes}"
 
 
 def call_text(collective: str, least: int, most: int | None) -> str:

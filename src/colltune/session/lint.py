@@ -112,30 +112,30 @@ def _files_of(given: Path) -> list[Path]:
     if not (given / MANIFEST).is_file():
         raise InputError(f"{given} is a directory and holds no tuning", "Name its selection files, or a tuning")
     tuning = load_tuning(given)
-    found = [given / name for name in tuning.files if Path(name).parts[0] == tuning.environment.mpi]
-    if not found:
+    paths = [given / name for name in tuning.files if Path(name).parts[0] == tuning.environment.mpi]
+    if not paths:
         raise InputError(
             f"{given} holds no selection file: the library's own choice stands everywhere", "There is nothing to lint"
         )
-    return found
+    return paths
 
 
 def _format_of(name: str, data: bytes) -> Format:
-    found, packed = require_format(name, data, SELECTION, "selection file", "Give one of MPICH or Open MPI")
+    kind, packed = require_format(name, data, SELECTION, "selection file", "Give one of MPICH or Open MPI")
     if packed:
         raise InputError(f"{name} is gzipped, and no library reads that", f"Uncompress it: gunzip {name}")
-    return found
+    return kind
 
 
 def _library_of(formats: Mapping[str, Format]) -> str:
     """The library that reads the files: "mpich" or "openmpi"."""
-    found = {name: _LIBRARIES[of_file] for name, of_file in formats.items()}
-    if not found:
+    libraries = {name: _LIBRARIES[of_file] for name, of_file in formats.items()}
+    if not libraries:
         raise InputError("there is no file to lint", "Name a selection file")
-    if len(set(found.values())) > 1:
-        lists = "; ".join(f"{name} is for {record_of(library).title}" for name, library in found.items())
+    if len(set(libraries.values())) > 1:
+        lists = "; ".join(f"{name} is for {record_of(library).title}" for name, library in libraries.items())
         raise InputError(f"the files are for two libraries: {lists}", "Lint them one library at a time")
-    return next(iter(found.values()))
+    return next(iter(libraries.values()))
 
 
 def _faults_of_descriptions(contents: Mapping[str, bytes]) -> Iterator[Check]:
@@ -182,13 +182,13 @@ def _findings(
 def _find(library: str, mpiexec: str | None, environment: Mapping[str, str]) -> Installation:
     from colltune.mpi.detect import find_mpi
 
-    found = find_mpi(mpiexec, environment, compiles=False)
-    if found.library.value != library:
+    here = find_mpi(mpiexec, environment, compiles=False)
+    if here.library.value != library:
         raise InputError(
-            f"{found.mpiexec} is {found.library} {found.version}, and the files are for {record_of(library).title}",
+            f"{here.mpiexec} is {here.library} {here.version}, and the files are for {record_of(library).title}",
             f"Give --mpi-version, or an {record_of(library).title}'s --mpiexec",
         )
-    return found
+    return here
 
 
 def _read(path: Path) -> bytes:

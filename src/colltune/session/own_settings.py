@@ -15,16 +15,16 @@ def settings_line(environ: Mapping[str, str], collectives: Collection[str], othe
 
     ``others``: what a variable is set to instead, None where it is left out.
     """
-    told = []
+    parts = []
     if before := overriding(environ, collectives):
-        told.append(f"your own {', '.join(before)} goes before every rule; unset it to use them")
+        parts.append(f"your own {', '.join(before)} goes before every rule; unset it to use them")
     changed = {name: value for name, value in others.items() if environ.get(name, value) != value}
     # A library that is preloaded stands beside the user's own.
     if replaced := sorted(name for name, value in changed.items() if value is not None and name != PRELOAD):
-        told.append(f"your own {', '.join(replaced)} gives way to the tuning's")
+        parts.append(f"your own {', '.join(replaced)} gives way to the tuning's")
     if dropped := sorted(name for name, value in changed.items() if value is None):
-        told.append(f"your own {', '.join(dropped)} is left out while this measures")
-    return "; ".join(told)
+        parts.append(f"your own {', '.join(dropped)} is left out while this measures")
+    return "; ".join(parts)
 
 
 def silent_rules(force: AppliedTuning, command: Sequence[str] = ()) -> str:

@@ -94,8 +94,8 @@ def widened(bench: Workbench, nodes: int | None, ppn: int | None) -> Workbench:
 
 
 def _known(collectives: Sequence[str], model: TimesModel, bench: Workbench) -> list[str]:
-    wanted, entries = parse_collectives(collectives) or COLLECTIVES, bench.catalogue.entries
-    known = [name for name in COLLECTIVES if name in wanted and name in entries and model.knows(name)]
+    names, entries = parse_collectives(collectives) or COLLECTIVES, bench.catalogue.entries
+    known = [name for name in COLLECTIVES if name in names and name in entries and model.knows(name)]
     return [name for name in known if entries[name].nothing_to_tune is None]
 
 
@@ -202,10 +202,10 @@ def predict_here(
 
 def _of_site(machine: MachineOptions, node: Machine) -> MachineOptions:
     """The shape of the jobs on such nodes. Raises InputError for a fabric that no cluster had."""
-    found = read_features(node)
-    if found.fabric is Fabric.ETHERNET:
+    features = read_features(node)
+    if features.fabric is Fabric.ETHERNET:
         raise InputError(
             "these nodes have Ethernet, and no cluster of the model had",
             "Measure: colltune tune. For other compute nodes: --hardware RECORD, by colltune doctor --record there",
         )
-    return replace(machine, nodes=machine.nodes or _NODES_OF_SITE, ppn=machine.ppn or found.cores)
+    return replace(machine, nodes=machine.nodes or _NODES_OF_SITE, ppn=machine.ppn or features.cores)

@@ -67,15 +67,15 @@ def parse_side(text: str) -> NamedSide:
 
 
 def _parse_settings(text: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for part in _BETWEEN.split(text):
         name, _, value = part.partition("=")
-        if name in found:
+        if name in settings:
             raise InputError(f"{text!r} sets {name} twice", "Give it one value")
         if not value.isprintable():
             raise InputError(f"the value of {name}, {value!r}, cannot be in an environment", "Write it plainly")
-        found[name] = value
-    return found
+        settings[name] = value
+    return settings
 
 
 def open_sides(

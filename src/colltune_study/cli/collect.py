@@ -60,7 +60,7 @@ def collect(
         listener = display.listener(lambda: heed_scheduler(stop))
         done = collect_here(options, out, where, cluster=cluster, simulate=simulate, listener=listener, stop=stop)
     say = display.console.print
-    say(f"{format_count(done.rows, 'row')} in {out}, {format_duration(done.elapsed_s)}.", markup=False)
+    say(f"{format_count(done.rows, 'row')} in {out}, {format_duration(done.elapsed_s)}.")
     if done.failed:
         say(f"{format_count(done.failed, 'measurement')} gave no time; the journal beside the table says why.")
     if done.missing:

@@ -91,11 +91,11 @@ def evaluate_strategies(grids: Sequence[Grid], plan: Plan, places: Sequence[floa
     console = make_console()
     there = f"{len(grids)} tables, {sum(grid.pairs for grid in grids)} pairs"
     names = ", ".join(contestant.name for contestant in plan.contestants)
-    console.print(f"{there}; {names}, {plan.seeds} seeds each, in {plan.jobs} processes", markup=False)
+    console.print(f"{there}; {names}, {plan.seeds} seeds each, in {plan.jobs} processes")
     done = compare(grids, plan, _shows(console), lambda runs: _write(out, runs, plan))
     _report(console, done, plan, places)
     _finish(out, done, plots, plan.good)
-    console.print(f"Runs, curves and plots are in {out}.", markup=False)
+    console.print(f"Runs, curves and plots are in {out}.")
 
 
 def _require_tables(data: Sequence[Path]) -> None:
@@ -149,7 +149,7 @@ def _shows(console: Console) -> Callable[[int, int, Run], None]:
 
         left = format_duration((said_s - began_s) / done * (total - done))
         text = f"  {done} of {total} tunings, {left} left at most; seed {run.seed} of {run.grid}: {run.strategy}"
-        console.print(text, markup=False)
+        console.print(text)
 
     return show
 
@@ -224,7 +224,7 @@ def evaluate_campaigns(grids: Sequence[Grid], plan: CampaignPlan, out: Path, plo
         text = (
             f"  {done} of {total} campaigns; seed {one.seed} of {one.table} with {budget}: captured {one.captured:.2f}"
         )
-        console.print(text, markup=False)
+        console.print(text)
 
     def keep(delivered: Sequence[Delivery]) -> None:
         write_campaigns(out / "campaigns.csv", delivered)
@@ -232,10 +232,10 @@ def evaluate_campaigns(grids: Sequence[Grid], plan: CampaignPlan, out: Path, plo
     budgets = ", ".join(format_budget(budget_s) for budget_s in plan.budgets_s)
     clusters = format_count(len(by_cluster(grids)), "cluster")
     tables = format_count(len(grids), "table")
-    console.print(f"{tables} of {clusters}, {format_count(plan.seeds, 'seed')} each, budgets {budgets}", markup=False)
+    console.print(f"{tables} of {clusters}, {format_count(plan.seeds, 'seed')} each, budgets {budgets}")
     done = run_campaigns(grids, plan, show, keep)
     for name, reason in done.refused.items():
-        console.print(f"left out: {name}: {reason}", markup=False)
+        console.print(f"left out: {name}: {reason}")
     if done.cut:
         console.print(
             f"Time ran out after {format_count(len(done.delivered), 'campaign')}; give more --minutes for more."
@@ -248,4 +248,4 @@ def evaluate_campaigns(grids: Sequence[Grid], plan: CampaignPlan, out: Path, plo
     )
     if plots != "none":
         draw_campaigns(out / f"campaigns.{plots}", done.delivered)
-    console.print(f"Campaigns and plots are in {out}.", markup=False)
+    console.print(f"Campaigns and plots are in {out}.")

@@ -7,13 +7,48 @@ from dataclasses import dataclass
 import numpy as np
 
 from colltune.core.sample import Choice, Sample, Scenario
+from colltune.core.space import Model, Point
 from colltune.measure.contract import Effort
 from colltune.measure.replay import MeasuringCost, ReplaySource
 from colltune.search.campaign import Campaign
 from colltune.store.grid import Floats, Grid
 from colltune_study.research.contract import MakeStrategy, Strategy
-from colltune_study.research.driven import Driven
 from colltune_study.research.metrics import SIGNIFICANT, Metrics, score, select
+
+
+class Driven:
+    """The Learner of a strategy. It is asked for one point after another, each once the last one is told, as published.
+
+    ``ended`` says when nothing more needs to be measured; the strategy's own stop, after which others go on, does not
+    end it. What is to be gained is not asked of a strategy: with one collective nothing is compared.
+    """
+
+    def __init__(self, strategy: Strategy, ended: Callable[[], bool]) -> None:
+        self._strategy, self._ended = strategy, ended
+        self._next: list[Point] = []
+
+    def should_stop(self) -> str | None:
+        if self._ended():
+            return "all that is to be known of this run is known"
+        self._next = self._strategy.ask(1)
+        return None if self._next else "the strategy asks for nothing more"
+
+    def ask(self, count: int) -> list[Point]:
+        return self._next[:count]
+
+    def tell(self, samples: Sequence[Sample]) -> None:
+        if samples:
+            self._strategy.tell(samples)
+
+    def tell_pending(self, point: Point) -> None:
+        """One point at a time is measured: what is under way is told before the next question."""
+
+    def expected_gain(self, points: Sequence[Point]) -> Floats:
+        return np.ones(len(points))
+
+    def model(self) -> Model:
+        return self._strategy.model()
+
 
 Pair = tuple[Scenario, Choice]
 

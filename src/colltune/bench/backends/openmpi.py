@@ -38,7 +38,7 @@ def parse_selected(text: str) -> list[tuple[str, int]]:
 
     ``text``: what a program writes under ``VERBOSE``. Empty where it says nothing of that.
     """
-    found: list[tuple[str, int]] = []
+    components: list[tuple[str, int]] = []
     process = None
     for line in text.splitlines():
         match = _SELECTED.match(line)
@@ -49,8 +49,8 @@ def parse_selected(text: str) -> list[tuple[str, int]]:
         if match["comm"] == "MPI_COMM_WORLD":
             process = match["process"]
         elif process is not None:
-            found.append((match["name"], int(match["priority"])))
-    return found
+            components.append((match["name"], int(match["priority"])))
+    return components
 
 
 def taker(collective: str, selected: Sequence[tuple[str, int]]) -> str:
@@ -70,16 +70,16 @@ def describe_takers(selected: Sequence[tuple[str, int]]) -> list[str]:
 
 def find_outranking(selected: Sequence[tuple[str, int]]) -> list[str]:
     """A sentence for each component, han apart, that keeps calls from the rules of coll/tuned."""
-    found = []
+    obstacles = []
     names = [name for name, _ in selected]
     above = selected[names.index("tuned") + 1 :] if "tuned" in names else selected
     if "tuned" not in names:
-        found.append("coll/tuned, the reader of the rules, is not selected; take coll and coll_tuned_priority back")
+        obstacles.append("coll/tuned, the reader of the rules, is not selected; take coll and coll_tuned_priority back")
     for name, priority in above:
         if name != "han" and _OFFERS.get(name, _ALL):
             takes = " and ".join(sorted(_OFFERS[name])) if name in _OFFERS else _UNKNOWN
-            found.append(_sentence(name, str(priority), takes))
-    return found
+            obstacles.append(_sentence(name, str(priority), takes))
+    return obstacles
 
 
 def find_given(given: Mapping[str, str]) -> list[str]:
@@ -182,11 +182,11 @@ def find_obstacles(environ: Mapping[str, str], command: Sequence[str] = ()) -> l
     for position, word in enumerate(command[:-2]):
         if word.lstrip("-") in ("mca", "gmca", "omca", "gomca"):
             given[command[position + 1]] = command[position + 2]
-    found = {text: text for text in _obstacles(given)}
+    obstacles = {text: text for text in _obstacles(given)}
     for path in _parameter_files(environ):
         given = {**_read_parameters(path), **given}
-        found = {text: f"{text} ({path} says so)" for text in _obstacles(given)} | found
-    return list(found.values())
+        obstacles = {text: f"{text} ({path} says so)" for text in _obstacles(given)} | obstacles
+    return list(obstacles.values())
 
 
 def _parameter_files(environ: Mapping[str, str]) -> Iterator[Path]:
@@ -210,15 +210,15 @@ def _read_parameters(path: Path) -> dict[str, str]:
 
 
 def _obstacles(given: Mapping[str, str]) -> list[str]:
-    found = []
+    obstacles = []
     for collective in COLLECTIVES:
         name = f"coll_tuned_{collective}_algorithm"
         if given.get(name, "0") not in ("0", "ignore"):
-            found.append(f"{name} is {given[name]}, which goes before every rule of {collective}")
+            obstacles.append(f"{name} is {given[name]}, which goes before every rule of {collective}")
     components = given.get("coll", "")
     if components and ("tuned" in components.removeprefix("^").split(",")) == components.startswith("^"):
-        found.append(f"coll is {components}, which leaves out coll/tuned, the reader of the rules")
+        obstacles.append(f"coll is {components}, which leaves out coll/tuned, the reader of the rules")
     if given.get("coll_tuned_use_dynamic_rules", "1").lower() in ("0", "false", "no"):
-        found.append("coll_tuned_use_dynamic_rules is off, so no file is read")
-    found += find_given(given)
-    return found
+        obstacles.append("coll_tuned_use_dynamic_rules is off, so no file is read")
+    obstacles += find_given(given)
+    return obstacles

@@ -53,8 +53,8 @@ class FindingsOfFile:
 
 def in_order(files: Mapping[str, bytes], lint: Callable[[str, bytes], Iterable[Check]]) -> list[Check]:
     """What ``lint`` finds in each of ``files`` (name and content), each finding once, in the order of the lines."""
-    found = (sorted(dict.fromkeys(lint(*file)), key=lambda check: check.line) for file in files.items())
-    return list(chain.from_iterable(found))
+    checks = (sorted(dict.fromkeys(lint(*file)), key=lambda check: check.line) for file in files.items())
+    return list(chain.from_iterable(checks))
 
 
 def format_check(check: Check) -> str:

@@ -111,9 +111,9 @@ def _doubt(algorithm: Algorithm, entry: CollectiveEntry) -> str | None:
 
 def _other(name: str, collective: str, form: str, version: str) -> LeafName:
     needs: tuple[str, ...] = ()
-    for part, wanted in _KNOWN["needs"].get(collective, {}).items():
+    for part, needed in _KNOWN["needs"].get(collective, {}).items():
         if part in form and not form.startswith("inter"):
-            needs = tuple(wanted)
+            needs = tuple(needed)
             break
     if collective not in INTRA_ONLY and not form.startswith("allcomm"):
         needs = (form.partition("_")[0], *needs)

@@ -63,7 +63,7 @@ def _steps(node: JsonValue) -> float:
 
 
 def _leaves(node: JsonValue) -> list[JsonEntry]:
-    found = []
+    leaves = []
     for entry in node.entries or ():
-        found += [entry] if entry.name.startswith(LEAF) else _leaves(entry.value)
-    return found
+        leaves += [entry] if entry.name.startswith(LEAF) else _leaves(entry.value)
+    return leaves

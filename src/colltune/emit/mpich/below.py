@@ -70,14 +70,14 @@ def demands_of(catalogue: Catalogue, choice: Choice, region: Region, collective:
     if (nodes.is_empty or node_ranks.is_empty) and choice != plain:
         return None
     apart = catalogue.version < "5.0"
-    found = []
+    demands = []
     if catalogue.algorithm(collective, plain).leads and not nodes.is_empty:
-        found.append(Demand(Where.LEADERS if apart else Where.INSIDE, nodes, sizes, leaders))
+        demands.append(Demand(Where.LEADERS if apart else Where.INSIDE, nodes, sizes, leaders))
     if catalogue.algorithm(collective, plain).shares_nodes and not node_ranks.is_empty:
-        found.append(Demand(Where.SHARED_MEMORY, node_ranks, sizes, GENERAL if general else DEFAULT))
+        demands.append(Demand(Where.SHARED_MEMORY, node_ranks, sizes, GENERAL if general else DEFAULT))
     if general:
-        found.append(Demand(Where.NODE if apart else Where.INSIDE, node_ranks, sizes, leaders))
-    return found
+        demands.append(Demand(Where.NODE if apart else Where.INSIDE, node_ranks, sizes, leaders))
+    return demands
 
 
 @cache
@@ -88,14 +88,14 @@ def inner_calls(catalogue: Catalogue, collective: str, choice: Choice) -> tuple[
         return ()
     plain, leaders, general = parts
     algorithm, apart = catalogue.algorithm(collective, plain), catalogue.version < "5.0"
-    found = []
+    calls = []
     if algorithm.leads:
-        found.append(InnerCall(Where.LEADERS if apart else Where.INSIDE, collective, True, leaders))
+        calls.append(InnerCall(Where.LEADERS if apart else Where.INSIDE, collective, True, leaders))
     on_node = (collective,) if algorithm.shares_nodes else _ON_NODE.get((collective, plain.algorithm), ())
-    found += [InnerCall(Where.SHARED_MEMORY, other, False, GENERAL if general else DEFAULT) for other in on_node]
+    calls += [InnerCall(Where.SHARED_MEMORY, other, False, GENERAL if general else DEFAULT) for other in on_node]
     if general:
-        found.append(InnerCall(Where.NODE if apart else Where.INSIDE, collective, False, leaders))
-    return tuple(found)
+        calls.append(InnerCall(Where.NODE if apart else Where.INSIDE, collective, False, leaders))
+    return tuple(calls)
 
 
 # Compositions that run other collectives inside the nodes than themselves.
@@ -126,15 +126,15 @@ def _reduced(catalogue: Catalogue, rule_set: RuleSet) -> RuleSet:
     kept: list[Demand] = []
     chosen: dict[Region, Choice] = {}
     for region, choice in sorted(regions, key=lambda pair: -(pair[0].ranks.high or unbounded)):
-        wanted = demands_of(catalogue, choice, region, table.collective)
-        if wanted is None:
+        demands = demands_of(catalogue, choice, region, table.collective)
+        if demands is None:
             parts = split(catalogue, table.collective, choice)
             choice = parts[0] if parts is not None else DEFAULT
-            wanted = demands_of(catalogue, choice, region, table.collective) or []
-        if any(demand.contradicts(other) for demand in wanted for other in (*kept, *wanted)):
+            demands = demands_of(catalogue, choice, region, table.collective) or []
+        if any(demand.contradicts(other) for demand in demands for other in (*kept, *demands)):
             choice = DEFAULT
         else:
-            kept += wanted
+            kept += demands
         chosen[region] = choice
     return table.replaced(lambda region, _choice: chosen[region]).rule_set()
 

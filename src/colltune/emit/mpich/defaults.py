@@ -32,7 +32,7 @@ def cut_default_trees(library: Path) -> DefaultTrees:
     """
     with on_os_error(f"cannot read {library}", "Name the libmpi.so of your MPICH"):
         data = read_file(library, LARGEST_BYTES, link=True)
-    found: dict[str, list[Tree]] = {"general": [], "ch4": [], "posix": []}
+    trees: dict[str, list[Tree]] = {"general": [], "ch4": [], "posix": []}
     for match in _START.finditer(data):
         start = match.start(1)
         try:
@@ -40,16 +40,16 @@ def cut_default_trees(library: Path) -> DefaultTrees:
         except (InputError, ValueError, UnicodeDecodeError):
             continue
         kind = _kind(tree)
-        if kind and tree not in found[kind]:
-            found[kind].append(tree)
-    if len(found["general"]) != 1 or len(found["ch4"]) != 1:
-        numbers = f"{len(found['general'])} general and {len(found['ch4'])} of the device"
+        if kind and tree not in trees[kind]:
+            trees[kind].append(tree)
+    if len(trees["general"]) != 1 or len(trees["ch4"]) != 1:
+        numbers = f"{len(trees['general'])} general and {len(trees['ch4'])} of the device"
         raise InputError(
             f"{library} holds {numbers} selection trees where one of each is due",
             "colltune needs MPICH 4.0 to 5.0 with the ch4 device",
         )
-    posix = found["posix"][0] if len(found["posix"]) == 1 else None
-    return DefaultTrees(found["general"][0], found["ch4"][0], posix)
+    posix = trees["posix"][0] if len(trees["posix"]) == 1 else None
+    return DefaultTrees(trees["general"][0], trees["ch4"][0], posix)
 
 
 def holds_named_trees(library: Path) -> bool:

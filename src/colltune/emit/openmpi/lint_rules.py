@@ -54,21 +54,21 @@ class _Lint(FindingsOfFile):
         self._entries = catalogue.numbered()
 
     def faults(self) -> list[_Fault]:
-        found: list[_Fault] = []
+        faulty: list[_Fault] = []
         seen: dict[int, int] = {}
         for collective in self._rows.collectives:
             number, line = collective.number, collective.line
             called = self._called(number)
             if number in seen:
-                found.append(self._of_all("collective-twice", line, (called,), called=called, before=seen[number]))
+                faulty.append(self._of_all("collective-twice", line, (called,), called=called, before=seen[number]))
             seen[number] = line
             if number not in self._entries and number not in _OTHERS:
-                found.append(self._of_all("not-of-tuned", line, (called,), called=called))
+                faulty.append(self._of_all("not-of-tuned", line, (called,), called=called))
                 continue
-            found += self._ascending(called, collective.communicators)
+            faulty += self._ascending(called, collective.communicators)
             for low, high, index in _reached([communicator.ranks for communicator in collective.communicators], 2):
-                found += self._communicator(number, called, low, high, collective.communicators[index])
-        return found
+                faulty += self._communicator(number, called, low, high, collective.communicators[index])
+        return faulty
 
     def _called(self, number: int) -> str:
         if number in self._entries:

@@ -186,23 +186,23 @@ class _Reader(FindingsOfFile):
         if self._at == len(self._numbers):
             line = self._numbers[-1].line if self._numbers else 1
             raise ReadError(self.found("ends", line, due=what))
-        found = self._numbers[self._at]
+        number = self._numbers[self._at]
         self._at += 1
-        if found.value < 0:
-            raise ReadError(self.found("negative", found.line, value=found.value, due=what))
-        return found
+        if number.value < 0:
+            raise ReadError(self.found("negative", number.line, value=number.value, due=what))
+        return number
 
     def count(self, what: str, most: int) -> int:
-        found = self._next(what)
-        if found.value > most:
-            raise ReadError(self.found("too-many", found.line, value=found.value, what=what, most=most))
-        return found.value
+        number = self._next(what)
+        if number.value > most:
+            raise ReadError(self.found("too-many", number.line, value=number.value, what=what, most=most))
+        return number.value
 
     def _count_of(self, what: str) -> int:
-        found = self._next(f"how many {what} follow")
-        if found.value > INT:
-            raise ReadError(self.found("too-large", found.line, given=found.value, what=what))
-        return found.value
+        number = self._next(f"how many {what} follow")
+        if number.value > INT:
+            raise ReadError(self.found("too-large", number.line, given=number.value, what=what))
+        return number.value
 
     def collective(self) -> Collective:
         number = self._next("the number of a collective")

@@ -107,9 +107,9 @@ class OpenMpiEmitter:
 
     def environment(self, directory: Path) -> dict[str, str]:
         files = {variable: str(directory / name) for variable, name in _RECORD.files.items()}
-        found = {**_RECORD.switches, **files}
+        given = {**_RECORD.switches, **files}
         return (
-            found if self.catalogue.has_han else {name: value for name, value in found.items() if "_han_" not in name}
+            given if self.catalogue.has_han else {name: value for name, value in given.items() if "_han_" not in name}
         )
 
     def parse(self, files: Mapping[str, bytes], collective: str) -> RuleSet:

@@ -205,10 +205,10 @@ class Audit:
 
     def _active(self) -> list[Case]:
         """Those that a further comparison could change, and that are worth it."""
-        found = [case for case in self._cases if case.verdict is Verdict.OPEN and id(case) not in self._unpaid]
-        if found or self.launches < self._last_open + _SURER_LAUNCHES:
-            found += [case for case in self._kept() if case.doubts]
-        return found
+        active = [case for case in self._cases if case.verdict is Verdict.OPEN and id(case) not in self._unpaid]
+        if active or self.launches < self._last_open + _SURER_LAUNCHES:
+            active += [case for case in self._kept() if case.doubts]
+        return active
 
     def _looks(self, case: Case, launches: int) -> int:
         """How often it has to be compared in each of so many launches to be proven; more than there may be: never.
@@ -247,7 +247,7 @@ class Audit:
         Each as often as it takes to prove it in ``launches``, of which this is the first; where all that is compared
         ``together`` is in one launch of the job, as often as tells most for the time. ``begun`` had their looks.
         """
-        found: list[tuple[float, int, Case]] = []
+        plans: list[tuple[float, int, Case]] = []
         for case in self._active():
             if id(case) not in begun:
                 looks, most = self._looks(case, launches), self._most_looks(case)
@@ -255,9 +255,9 @@ class Audit:
                 stake = max(case.gain, 1e-3) * sum(case.claim.weights) / (looks * self._cost_s(case))
                 far = looks > _MOST_LOOKS or kept
                 looks = looks if kept else most if together else min(looks, most)
-                found.append((_LATER * stake if far else stake, looks, case))
+                plans.append((_LATER * stake if far else stake, looks, case))
         plan = []
-        for _, looks, case in sorted(found, key=lambda one: -one[0]):
+        for _, looks, case in sorted(plans, key=lambda one: -one[0]):
             if looks * self._cost_s(case) <= quota_s:
                 plan.append((case, looks))
                 quota_s -= looks * self._cost_s(case)
@@ -336,10 +336,10 @@ class Audit:
                     case.impossible.add(scenario)
             elif sample.status is not Status.OK:
                 self._distrust(scenario.collective, sample.choice, why)
-        found = {sample.choice: sample for sample in samples if sample.status is Status.OK}
-        if len(point.choices) < 2 or len(found) < 2:
+        measured = {sample.choice: sample for sample in samples if sample.status is Status.OK}
+        if len(point.choices) < 2 or len(measured) < 2:
             return
-        default, chosen = found[point.choices[0]], found[point.choices[1]]
+        default, chosen = measured[point.choices[0]], measured[point.choices[1]]
         self._costs.note(self.cost_s(scenario), default.cost_s + chosen.cost_s)
         times = PairTimes(default.time_s, chosen.time_s)
         for case in ours:
@@ -370,17 +370,17 @@ class Audit:
 
     def _measured_yardstick(self) -> Yardstick:
         scatter = scatter_of(case.by_launch for case in self._cases)
-        told = [case for case in self._cases if len(case.launches) >= FEWEST_LAUNCHES]
-        return Yardstick(scatter, share_of_nulls([case.log_evidence(Yardstick(scatter)) for case in told]))
+        telling = [case for case in self._cases if len(case.launches) >= FEWEST_LAUNCHES]
+        return Yardstick(scatter, share_of_nulls([case.log_evidence(Yardstick(scatter)) for case in telling]))
 
     def _effects(self) -> dict[tuple[str, Choice], ChoiceEffect]:
         groups: dict[tuple[str, Choice], list[Seen]] = {}
         for case in self._cases:
             if case.seen:
                 groups.setdefault((case.claim.collective, case.claim.choice), []).extend(case.seen)
-        told = {key: Group(seen) for key, seen in groups.items()}
-        self._deviations = deviations_of(told.values(), self._deviations)
-        return {key: ChoiceEffect(group, self._deviations) for key, group in told.items()}
+        effects = {key: Group(seen) for key, seen in groups.items()}
+        self._deviations = deviations_of(effects.values(), self._deviations)
+        return {key: ChoiceEffect(group, self._deviations) for key, group in effects.items()}
 
     def _cut(self, case: Case) -> None:
         """What is faster in one part goes on as a claim of its own, whose evidence begins anew."""
@@ -397,5 +397,5 @@ class Audit:
         """What keeps the default of each kept claim, by its number."""
         kept = [number for number, case in enumerate(self._cases) if case.verdict is Verdict.KEPT]
         seen = [(case.claim.choice, one) for case in self._cases for one in case.seen]
-        found = spared([self._cases[n].claim for n in kept], self._known, seen, self.total_weight, self.seed)
-        return dict(zip(kept, found, strict=True))
+        spared_claims = spared([self._cases[n].claim for n in kept], self._known, seen, self.total_weight, self.seed)
+        return dict(zip(kept, spared_claims, strict=True))

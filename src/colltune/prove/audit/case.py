@@ -135,11 +135,11 @@ class Case:
         mean 0 over the region, whether it is right or not, and where it is right launches agree that looked at
         different scenarios (a control variate).
         """
-        found: dict[int, list[float]] = {}
+        launches: dict[int, list[float]] = {}
         for seen in self.seen:
             beyond = BELIEVED * (seen.expected - self.expected)
-            found.setdefault(seen.launch, []).append(seen.value - beyond)
-        return list(found.values())
+            launches.setdefault(seen.launch, []).append(seen.value - beyond)
+        return list(launches.values())
 
     @cached_property
     def usual_cost_s(self) -> float:
@@ -186,8 +186,8 @@ class Case:
     @property
     def by_heap(self) -> Heaps | None:
         """The geometric mean of the speed-ups of those comparisons whose calls meet page faults, in either state."""
-        found = [one.measured.heaps for one in self.counted if one.measured and one.measured.heaps]
-        return Heaps(*(math.exp(fmean(values)) for values in zip(*found, strict=True))) if found else None
+        heaps = [one.measured.heaps for one in self.counted if one.measured and one.measured.heaps]
+        return Heaps(*(math.exp(fmean(values)) for values in zip(*heaps, strict=True))) if heaps else None
 
     def take(
         self, scenario: Scenario, launch: int, value: float, others: OtherViews, measured: Measured | None = None
@@ -223,9 +223,9 @@ class Case:
                     f"{gives_back:.2f} times as fast where the heap gives memory back, {keeps:.2f} where it keeps it"
                 )
             for view, how in zip(zip(*(one.others for one in self.counted), strict=True), _VIEWS, strict=True):
-                found = [value for value in view if value is not None]
-                if found and fmean(found) <= min(0.0, self.floor):
-                    other = math.exp(fmean(found))
+                values = [value for value in view if value is not None]
+                if values and fmean(values) <= min(0.0, self.floor):
+                    other = math.exp(fmean(values))
                     return self._refuse(f"{middle:.2f} times as fast from a common start, {other:.2f} times {how}")
             if (near := self.near_best) and fmean(near) <= min(0.0, self.floor):
                 near_text = f"{math.exp(fmean(near)):.2f} times where the default was near its best"

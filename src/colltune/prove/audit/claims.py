@@ -118,14 +118,14 @@ def most_claims(costs_s: Collection[float], time_s: float, launch_s: float = 0.0
 
 def cut_in_two(claim: Claim) -> tuple[Claim, Claim] | None:
     """Where the gains on both sides differ most; None for a claim that is too small or too even to be cut."""
-    found = _best_cut(claim)
-    return None if found is None else found[1]
+    cut = _best_cut(claim)
+    return None if cut is None else cut[1]
 
 
 def _connected(decided: Mapping[Scenario, Choice]) -> list[tuple[Choice, list[Scenario]]]:
     """The largest sets of neighbours that decide alike, but for the default."""
     beside = neighbours(decided)
-    found = []
+    groups = []
     left = {scenario for scenario, choice in decided.items() if choice != DEFAULT}
     for start in sorted(left):
         if start not in left:
@@ -138,8 +138,8 @@ def _connected(decided: Mapping[Scenario, Choice]) -> list[tuple[Choice, list[Sc
             alike = [other for other in beside[scenario] if other in left and decided[other] == decided[start]]
             left -= set(alike)
             ahead += alike
-        found.append((decided[start], sorted(part)))
-    return found
+        groups.append((decided[start], sorted(part)))
+    return groups
 
 
 def _cut(claims: Sequence[Claim], most: int) -> list[Claim]:

@@ -36,17 +36,17 @@ def compare(
 
     def tasks(count: int) -> list[Task]:
         offered.clear()
-        found: list[Task] = []
+        tasks: list[Task] = []
         for number, case in list(waiting.items()):
-            if len(found) == count:
+            if len(tasks) == count:
                 break
             task = offer(case)
             if task is None:
                 del waiting[number]
             elif task.point not in offered:
                 offered[task.point] = number
-                found.append(task)
-        return found
+                tasks.append(task)
+        return tasks
 
     def begin(point: Point) -> Point:
         del waiting[offered[point]]

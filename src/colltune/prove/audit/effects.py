@@ -128,13 +128,13 @@ class Group:
 
 def deviations_of(groups: Iterable[Group], start: Deviations) -> Deviations:
     """The deviations under which all ``groups`` are likeliest, one after the other beginning with ``start``."""
-    told = sorted((group for group in groups if _FEWEST <= len(group) <= _LIGHT), key=len)[-_GROUPS:]
-    if not told:
+    telling = sorted((group for group in groups if _FEWEST <= len(group) <= _LIGHT), key=len)[-_GROUPS:]
+    if not telling:
         return start
 
     def likelihood(tried: Deviations) -> float:
         usual = -0.5 * (math.log(tried.smooth / _USUAL_SMOOTH) / _USUAL_SPREAD) ** 2
-        return usual + sum(ChoiceEffect(group, tried).log_likelihood for group in told)
+        return usual + sum(ChoiceEffect(group, tried).log_likelihood for group in telling)
 
     best = start
     for name, values in (("noise", _NOISES), ("own", _OWN), ("launch", _LAUNCHES), ("smooth", _DEVIATIONS)):

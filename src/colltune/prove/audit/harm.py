@@ -66,11 +66,11 @@ def spared(
         effect = effects[claim.collective, claim.choice]
         harmed = outlook_of(claim, effect).harmed
         ours = [one for choice, one in seen if choice == claim.choice]
-        found = own_means(ours)
+        means = own_means(ours)
         out = {
             scenario
             for scenario, chance in zip(claim.scenarios, harmed, strict=True)
-            if scenario not in found or chance > _LIKELY or found[scenario] < -math.log(SLOWER)
+            if scenario not in means or chance > _LIKELY or means[scenario] < -math.log(SLOWER)
         }
         out |= _much_slower(ours) & claim.rows.keys()
         left_out.append(out)

@@ -50,9 +50,9 @@ def decisions_of(
         ratios = tuple(math.exp(one.value) for one in case.seen if one.scenario == scenario)
         decision = replace(of_region, scenario=scenario, ratios=ratios)
         if scenario in left_out:
-            status, told = _why_left_out(case, scenario, bool(ratios))
+            status, text = _why_left_out(case, scenario, bool(ratios))
             left = Why.BUDGET if status is Verdict.NOT_TRIED else Why.MEASURED
-            decision = replace(decision, verdict=status, why=left, reason=told, region=None)
+            decision = replace(decision, verdict=status, why=left, reason=text, region=None)
         yield decision
 
 

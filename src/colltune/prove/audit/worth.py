@@ -100,7 +100,7 @@ class Outlay:
 
     def paying(self, cases: Collection[Case], yardstick: Yardstick, most_launches: int) -> tuple[int, list[Case]]:
         """The number of launches that gains most beyond its cost, and the cases that pay in it; 0 where none does."""
-        found: tuple[float, int, list[Case]] = (0.0, 0, [])
+        best: tuple[float, int, list[Case]] = (0.0, 0, [])
         expected = [(case, chance_of(case, yardstick) * gain_of(case)) for case in cases]
         for launches in (number for number in _AHEAD if number <= most_launches):
             surplus, some = -self.least * (launches * self.launch_s + self.after_s), []
@@ -112,6 +112,6 @@ class Outlay:
                 if looks <= self.most_looks and left > 0.0:
                     surplus += left
                     some.append(case)
-            if surplus > found[0]:
-                found = (surplus, launches, some)
-        return found[1:]
+            if surplus > best[0]:
+                best = (surplus, launches, some)
+        return best[1:]

@@ -272,19 +272,18 @@ class FirstRun:
             return RunOutcome(done.exit_code, profile=place)
         began_s = time.monotonic()
         try:
-            found = prepare(self.directory, done.profile, self.application)
+            ready = prepare(self.directory, done.profile, self.application)
         except ColltuneError as error:
             listener(f"nothing is tried, for what may be tried could not be found: {error}")
             return RunOutcome(done.exit_code, profile=place)
-        for note in found.notes:
+        for note in ready.notes:
             listener(note)
-        text = f"nothing is tried: {found.why_none}"
-        if found.kinds:
+        text = f"nothing is tried: {ready.why_none}"
+        if ready.kinds:
             text = (
-                f"{format_count(len(found.kinds), 'kind')} of its calls can be tuned and take {found.share:.1%} of its"
-                f" time. The next runs try faster algorithms in them{_predicted_text(found.kinds)}. Checking that these"
-                " give right results took"
-                f" {format_duration(time.monotonic() - began_s)} after the program's end"
+                f"{format_count(len(ready.kinds), 'kind')} of its calls can be tuned and take {ready.share:.1%} of"
+                f" its time. The next runs try faster algorithms in them{_predicted_text(ready.kinds)}. Checking that"
+                f" these give right results took {format_duration(time.monotonic() - began_s)} after the program's end"
             )
         listener(f"run {number}: recorded what the program calls; {text}")
         return RunOutcome(done.exit_code, profile=place)
@@ -370,7 +369,7 @@ def _changes(before: NextRun, after: NextRun) -> str:
         f"{format_count(len(after.tried), 'kind')} of calls still open" if after.tried else "nothing is left to try"
     ]
     decided = {kind: holds for kind, holds in after.confirmed.items() if before.confirmed.get(kind) is not holds}
-    told = {
+    changes = {
         "from the next run on": [(kind, after.in_force[kind]) for kind in came],
         "no longer used": [(kind, before.in_force[kind]) for kind in left],
         "predicted and confirmed": [(kind, kind.predicted) for kind, holds in decided.items() if holds],
@@ -378,7 +377,7 @@ def _changes(before: NextRun, after: NextRun) -> str:
             (kind, kind.predicted) for kind, holds in decided.items() if not holds
         ],
     }
-    for title, some in told.items():
+    for title, some in changes.items():
         if some:
             texts.append(f"{title}: " + ", ".join(_text(kind, choice) for kind, choice in some))
     return "; ".join(texts)

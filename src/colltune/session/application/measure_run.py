@@ -216,11 +216,11 @@ def profile_run(
 def gather_profile(out: Path, command: Sequence[str], mpi: str) -> Profile:
     """The profile of what the ranks left, which is then in ``out``. Raises InputError where they left nothing."""
     parts = part_files(out)
-    found = replace(read_parts(parts), command=tuple(command), mpi=mpi)
-    save_profile(out, found)
+    profile = replace(read_parts(parts), command=tuple(command), mpi=mpi)
+    save_profile(out, profile)
     for part in parts:
         part.unlink()
-    return found
+    return profile
 
 
 def _require_file(out: Path) -> None:

@@ -55,17 +55,17 @@ class RunOptions:
     @classmethod
     def of(cls, arguments: RunArguments) -> RunOptions:
         """What a caller said. Raises InputError for what cannot be understood."""
-        said = complete(RunArguments, arguments)
+        given = complete(RunArguments, arguments)
         return cls(
-            said["prove"],
-            said["profile"],
-            said["measure"],
-            parse_share(str(said["share"])) if said["measure"] else _AUTO_SHARE,
-            said["auto"],
-            parse_risk(str(said["risk"])),
-            said["provisional"],
-            said["via"],
-            None if (table := said["alltoallv"]) is None else Path(table),
+            given["prove"],
+            given["profile"],
+            given["measure"],
+            parse_share(str(given["share"])) if given["measure"] else _AUTO_SHARE,
+            given["auto"],
+            parse_risk(str(given["risk"])),
+            given["provisional"],
+            given["via"],
+            None if (table := given["alltoallv"]) is None else Path(table),
         )
 
     @property

@@ -84,8 +84,8 @@ def weighed(
 def run_child(command: Sequence[str], environment: Mapping[str, str], summary: SummaryFilter | None = None) -> int:
     """Runs ``command``, with signals handed on, to its end; its exit code, or 128 + the signal that ended it."""
     # Signals are blocked before the child is there, so that none is lost; the child gets the mask of before.
-    wanted = {*_FORWARDED, signal.SIGCHLD}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
+    signals = {*_FORWARDED, signal.SIGCHLD}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     shared = os.isatty(0)  # the terminal, whose keys reach the child too
     handlers = _through_this_thread(_KEYS if shared else ())
     try:
@@ -102,7 +102,7 @@ def run_child(command: Sequence[str], environment: Mapping[str, str], summary: S
         pump = threading.Thread(target=_pump, args=(child, summary)) if summary is not None else None
         if pump is not None:
             pump.start()
-        code = _wait(child, wanted)
+        code = _wait(child, signals)
         if pump is not None:
             pump.join()
         return code if code >= 0 else 128 - code

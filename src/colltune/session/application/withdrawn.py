@@ -63,8 +63,8 @@ def without_slower_rules(
         return force
     name = next(name for name in force.tuning.files if name.endswith(LIVE_FILE))
     data = with_fewer_rules(force.tuning.files[name].decode("ascii"), rule_sets.values())
-    told = {LIVE_VARIABLE: str(kept_rules(data, force.environment))}
-    return replace(force, variables={**force.variables, **told}, told={**force.told, **told})
+    live = {LIVE_VARIABLE: str(kept_rules(data, force.environment))}
+    return replace(force, variables={**force.variables, **live}, told={**force.told, **live})
 
 
 def _without(rules: RuleSet, slower: Standing) -> RuleSet:
