@@ -173,4 +173,6 @@ def test_runs_that_go_on_behind_a_crash_are_a_single_result() -> None:
     both = joined([first, last], ["reduce ranks=3 root=1"])
     assert (both.cases, both.failure_count, both.crashed_case) == (11, 1, None)
     assert both.left_out == ("reduce ranks=3 root=1",)
+    making = parse("", running="case 988 make_communicator comm=inter ranks=3", code=139)
+    assert making.crashed_kind == "make_communicator comm=inter ranks=3"
     assert joined([first], []) == first
