@@ -29,7 +29,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import compress, pairwise
+from itertools import compress
 from pathlib import Path
 from statistics import fmean, median
 from tempfile import TemporaryDirectory
@@ -44,6 +44,7 @@ from colltune.predict.model import TimesModel
 from colltune.store.grid import Grid
 from colltune_study.recorded.dataset import load_grids
 from colltune_study.research.delivery import deliver
+from colltune_study.research.reliability import draw_reliability, reliability
 from colltune_study.training.constants import pooled
 from colltune_study.training.learned_times import learn_times, times_of
 from colltune_study.training.pair_kernel import amplitudes
@@ -55,7 +56,6 @@ PICO = ("pico_leonardo", "pico_lumi", "pico_marenostrum5")
 MPI_ADVANCE = ("mpiadvance_dane", "mpiadvance_tuolumne")
 RISKS = (0.05, 0.1, MOST_PROBABLE, 0.2, 0.3)
 MOST_LOST, MOST_LOST_OF_TABLE = 0.01, 0.02
-BINS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5)
 _OF_LIBRARY = re.compile(r"_(?:ompi|mpich)$")
 _SAME = 0.02
 Tables = dict[str, dict[str, Grid]]
@@ -156,6 +156,12 @@ def handed_over(every: Sequence[Compared | None], risk: float) -> dict[str, floa
     }
 
 
+def said_and_lost(turns: Sequence[Compared]) -> tuple[np.ndarray, np.ndarray]:
+    """(n,): how probable a loss is of each choice in place of each default, and whether it loses."""
+    said = np.concatenate([probability_of_loss(one.mean, one.std) for one in turns])
+    return said, np.concatenate([one.lost for one in turns])
+
+
 def shares(rows: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     made = sum(row["replaced"] for row in rows.values())
     return {
@@ -164,47 +170,6 @@ def shares(rows: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
         "lost_share": sum(row["lost"] for row in rows.values()) / max(made, 1.0),
         "lost_share_worst_table": max((row["lost"] / max(row["replaced"], 1.0) for row in rows.values()), default=0.0),
     }
-
-
-def reliability(tables: Mapping[str, Sequence[Compared]]) -> list[dict[str, float]]:
-    """By bins of the predicted probability: its mean, the share that lost over tables of equal weight, and the greatest
-    of any table with at least 20 choices in the bin.
-    """
-    said = {
-        name: np.concatenate([probability_of_loss(one.mean, one.std) for one in some]) for name, some in tables.items()
-    }
-    lost = {name: np.concatenate([one.lost for one in some]) for name, some in tables.items()}
-    rows = []
-    for low, high in pairwise(BINS):
-        inside = {name: (own > low) & (own <= high) for name, own in said.items()}
-        held = {name: mine for name, mine in inside.items() if mine.sum() >= 20}
-        if held:
-            shares = [float(lost[name][mine].mean()) for name, mine in held.items()]
-            rows.append(
-                {
-                    "predicted": float(np.mean([said[name][mine].mean() for name, mine in held.items()])),
-                    "observed": float(np.mean(shares)),
-                    "worst": max(shares),
-                    "tables": float(len(held)),
-                    "choices": float(sum(mine.sum() for mine in held.values())),
-                }
-            )
-    return rows
-
-
-def draw(rows: Sequence[Mapping[str, float]], path: Path) -> None:
-    """The reliability plot."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(4.5, 4.0), layout="constrained")
-    axes = figure.add_subplot(xlim=(0.0, 0.5), ylim=(0.0, 0.5))
-    axes.plot([0.0, 0.5], [0.0, 0.5], color="0.6", linewidth=1)
-    for key, label in (("observed", "mean of the tables"), ("worst", "table with most losses")):
-        axes.plot([row["predicted"] for row in rows], [row[key] for row in rows], "o-", label=label)
-    axes.set_xlabel("predicted probability of a loss of more than 3%")
-    axes.set_ylabel("share of the choices that lost more")
-    axes.legend(frameon=False)
-    figure.savefig(path, dpi=120)
 
 
 def cases(tables: Tables, cluster: str, without: str = "") -> Iterator[tuple[str, Grid, dict[str, Grid]]]:
@@ -365,8 +330,8 @@ def main() -> None:
         figures |= tunings_part({k: by for k, by in tables.items() if len(by) > 1}, sums, headroom)
     if "time" in parts:
         figures |= time_part()
-    bins = reliability({name: one.turns for name, (_, one) in one_of.items()})
-    draw(bins, options.out / "predicted_reliability.png")
+    bins = reliability({name: said_and_lost(one.turns) for name, (_, one) in one_of.items()})
+    draw_reliability(bins, f"a loss of more than {LOSS:.0%}", options.out / "predicted_reliability.png")
     rounded = {name: round(float(value), 4) for name, value in figures.items()}
     (options.out / "predicted.json").write_text(json.dumps(rounded, indent=2) + "\n")
     kept = {"risk": risks, "recorded": recorded, "in_turn": in_turn, "reliability": bins}

@@ -18,7 +18,7 @@ from papers.acclaim import acclaim_4, acclaim_6, acclaim_7, acclaim_8, acclaim_9
 from papers.fact import fact_3, fact_4, fact_5, fact_7, fact_8, fact_9
 from papers.hyperparameters import fact_10
 from papers.parallel import acclaim_11
-from papers.pml_mpi import pml_2, pml_7, pml_8, pml_9, pml_10, pml_11, pml_12
+from papers.pml_mpi import pml_2, pml_5, pml_6, pml_7, pml_8, pml_9, pml_10, pml_11, pml_12
 from papers.slides import slides_52, slides_68
 from papers.study import Made, Study
 from papers.tianhe2 import tianhe_2
@@ -40,6 +40,8 @@ FIGURES: Sequence[Figure] = (
     acclaim_11,
     acclaim_12,
     pml_2,
+    pml_5,
+    pml_6,
     pml_7,
     pml_8,
     pml_9,

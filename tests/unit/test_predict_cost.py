@@ -13,6 +13,7 @@ from colltune.predict.cost import RELATIVE_COLUMNS, TERMS, Sent, kind_of, terms
 from colltune.predict.deviation import LOSS, deviations, probability_of_loss
 from colltune.predict.guesses import MOST_PROBABLE, gain_texts, vetoed
 from colltune.predict.model import TimesModel
+from colltune_study.research.reliability import reliability
 from colltune_study.training.constants import fit_constants, pooled
 from colltune_study.training.learned_times import bearable, learn_times, turn_by_turn
 from colltune_study.training.pair_kernel import PRIOR_THETA, PairKernel, amplitudes
@@ -245,6 +246,14 @@ def test_the_probability_of_a_loss_is_the_tail_of_a_student_t() -> None:
     mean, std = np.linspace(-8.0, 8.0, 65), np.full(65, 0.2)
     expected = student.sf((np.log1p(LOSS) - mean) / std, 3.0)
     assert probability_of_loss(mean, std) == pytest.approx(expected, rel=1e-9)
+
+
+def test_what_was_predicted_is_compared_with_what_happened_by_tables_of_equal_weight() -> None:
+    said, lost = np.repeat([0.02, 0.3], 40), np.arange(80) % 10 == 0
+    few = said[:10], lost[:10]  # too few to say anything
+    rows = reliability({"a": (said, lost), "b": (said, ~lost), "c": few})
+    assert [row["predicted"] for row in rows] == pytest.approx([0.02, 0.3])
+    assert [(row["observed"], row["worst"], row["tables"]) for row in rows] == [pytest.approx((0.5, 0.9, 2))] * 2
 
 
 def test_hyperparameters_are_fitted_to_what_is_left_of_others() -> None:

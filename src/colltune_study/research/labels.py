@@ -29,6 +29,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+from colltune_study.research.figures import COLOURS, new_panels, save
+
 HARDWARE = ["link_gbits", "sockets", "cores", "clock_ghz", "l3_mib", "memory_gbytes"]
 SCENARIO = ["nodes", "ppn", "ranks", "msg_bytes"]
 COLUMNS = [*SCENARIO, *HARDWARE]
@@ -132,6 +134,26 @@ def importances(learner: Any, own: pd.DataFrame) -> dict[str, dict[str, float]]:
         kind: {COLUMNS[place]: round(float(values[place]), 4) for place in np.argsort(-values)}
         for kind, values in found.items()
     }
+
+
+def forest_importances(data: Path, collective: str, rows: int) -> dict[str, dict[str, float]]:
+    """Of the random forest with the greatest AUC on at most ``rows`` rows."""
+    own = read(data, collective)
+    return importances(tuned("forest", own, rows)[0], own)
+
+
+def draw_importances(found: dict[str, dict[str, float]], title: str, path: Path) -> None:
+    """Bars of each kind of importance, a pair for each column."""
+    figure, [panel] = new_panels(1, width=6.0, height=3.2)
+    columns = list(next(iter(found.values())))
+    for number, (kind, values) in enumerate(found.items()):
+        places = np.arange(len(columns)) + 0.4 * number
+        panel.bar(places, [values[column] for column in columns], 0.4, label=kind, color=COLOURS[number])
+    panel.set_xticks(np.arange(len(columns)) + 0.2, columns, rotation=30, fontsize=8)
+    panel.set_ylabel("importance", fontsize=8)
+    panel.set_title(title, fontsize=9)
+    panel.legend(fontsize=8, frameon=False)
+    save(figure, path)
 
 
 def compare_learners(
