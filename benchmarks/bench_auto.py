@@ -6,12 +6,15 @@
 On 4 x 2 network namespaces (cluster; needs root and iproute2) or on this node (2 ranks), nothing else running. Each
 program runs so often by `run --auto`, with a directory that does not exist before. Then it is tuned by its profile
 (`tune --profile`), and runs in turns, in random order: by default, under that tuning, and by `run --auto` once more.
-The programs time their loops themselves, and check their results. ``--slow``: at the end every link of the cluster gets
+The programs time their loops themselves, and check their results. In short runs (``--run-s 1.5 --runs 100``) what is
+tried is what all of them together have earned: an algorithm of a kind of calls takes 5,000 to 40,000 calls in all runs
+(docs/design/switchback.md). ``--slow``: at the end every link of the cluster gets
 this rate, as one that turned bad, and the program runs in turns again, three of each: its rules may be bad by then.
 
 Writes bench/auto.json, for each program and over all: ``auto_captured``, what the last runs save over what the tuning
 saves, by the means of the turns (null where the tuning saves nothing); ``auto_lost``, the share of the time of the
-first runs that went to trying and agreeing, as the runs themselves count it; and the line that each run ended with.
+first runs that went to trying and agreeing, as the runs themselves count it; ``calls`` that these made in kinds
+that were tried, and ``pairs`` of blocks there; and the line that each run ended with.
 """
 
 from __future__ import annotations
@@ -26,11 +29,11 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
-from types import SimpleNamespace
 
 from applications import Application
 from bench_application_gain import loop_s, programs, steps_for, tuning_of
-from colltune.store.earlier import GAIN, HISTORY
+from colltune.prove.in_run.in_application import cost_s
+from colltune.store.applications import application_runs
 
 TARGET = Path("bench") / "auto.json"
 
@@ -44,6 +47,8 @@ class Found:
     auto_s: list[float] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     lost: float = 0.0
+    calls: int = 0
+    pairs: int = 0
     default_s: list[float] = field(default_factory=list)
     tuned_s: list[float] = field(default_factory=list)
     later_s: list[float] = field(default_factory=list)
@@ -87,7 +92,7 @@ def tried(one: Application, program: str, options: argparse.Namespace) -> Found:
     shutil.rmtree(memory, ignore_errors=True)
     for _ in range(options.runs):
         found.auto_s.append(steps * by_auto(one, memory, found.lines))
-    found.lost = lost(memory, options.runs)
+    found.lost, found.calls, found.pairs = lost(memory)
     tuned, found.tuning = tuning_of(one, options.budget)
     order = random.Random(1)
     ways: dict[str, Callable[[], float]] = {
@@ -117,15 +122,14 @@ def by_auto(one: Application, memory: Path, lines: list[str]) -> float:
     return loop_s(one, done)
 
 
-def lost(memory: Path, runs: int) -> float:
-    """Of the time of the first ``runs``: agreeing, and what candidates took longer than the default."""
-    cost_s = elapsed_s = 0.0
-    for place in sorted((memory / HISTORY).iterdir())[:runs]:
-        if (place / GAIN).exists():
-            said = SimpleNamespace(**json.loads((place / GAIN).read_text()))
-            elapsed_s += said.elapsed_s
-            cost_s += said.agree_s - sum(cell["saved_s"]["estimate"] for cell in said.cells if cell["candidate"])
-    return cost_s / max(elapsed_s, 1e-9)
+def lost(memory: Path) -> tuple[float, int, int]:
+    """Of the time of all runs, what trying cost; the calls of the kinds that were tried; and the pairs of blocks."""
+    runs = application_runs(memory)
+    jobs = [(run, job) for run in runs for job in run.jobs]
+    tried = [(job, cell) for run, job in jobs for cell in job.cells if run.record.is_candidate(cell)]
+    whole_s = sum(cost_s([cell]) * cell.ranks / job.ranks for job, cell in tried)
+    calls = sum(cell.tuned_calls + cell.default_calls for _, cell in tried)
+    return whole_s / max(sum(job.elapsed_s for _, job in jobs), 1e-9), calls, sum(len(cell.pairs) for _, cell in tried)
 
 
 def write(found: list[Found]) -> None:

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CT__CELLS = 64, CT__SAMPLES = 8, CT__PERCENT = 5, CT__MOST_RISK = 100000 };
+enum { CT__CELLS = 64, CT__SAMPLES = 8, CT__PERCENT = 5, CT__MOST_RISK = 100000, CT__KNOWN = 128, CT__WORDS = 13 };
 
 /* On this rank. */
 typedef struct {
-    uint64_t began_ns, call_ns, wall_ns;
+    uint64_t began_ns, warm_ns, call_ns, wall_ns; /* warm_ns: in the calls that are not timed */
     uint64_t sample_ns[CT__SAMPLES]; /* of the first timed calls, each */
     uint32_t timed;
 } ct__block;
@@ -34,29 +34,60 @@ typedef struct {
     ct__cell *cells; /* [room] */
 } ct__state;
 
+/* With what the calls of a choice begin that are named in COLLTUNE_EXPLORE_KNOWN. Integers alone, as there. */
+typedef struct {
+    int64_t choice, bin, nodes, ppn;
+    ct_switch_known before;
+    ct_switch_decision first;
+} ct__known;
+
 static struct {
     bool on;
     uint32_t percent; /* 0: proven choices are not measured */
     double risk;
-    uint64_t job, seeds, started_ns;
+    uint64_t job, seeds, started_ns, known_count;
+    ct__known known[CT__KNOWN];
     char path[1024];
 } ct__experiment;
+
+/* On the first rank of the job: the list of CHOICE/BIN/NODES/PPN/... with the fields of ct_switch_known, separated by commas. */
+static uint64_t ct__parse_known(const char *text, double risk, uint64_t job)
+{
+    uint64_t count = 0;
+    for (; text != NULL && *text != '\0' && count < CT__KNOWN; count++) {
+        int64_t words[CT__WORDS];
+        for (int i = 0; i < CT__WORDS; i++) {
+            char *end;
+            words[i] = strtoll(text, &end, 10);
+            text = end + (*end != '\0');
+        }
+        ct__known *known = &ct__experiment.known[count];
+        memcpy(known, words, sizeof words);
+        known->first = ct_switch_first(&known->before, risk, job + 0x9e3779b97f4a7c15ULL * count);
+    }
+    return count;
+}
 
 static bool ct__start(void)
 {
     const char *path = getenv("COLLTUNE_MEASURE"), *share = getenv("COLLTUNE_MEASURE_SHARE");
     const char *risk = getenv("COLLTUNE_EXPLORE_RISK"); /* in millionths */
     /* What the first rank was told holds for all. */
-    uint64_t said[3] = {share == NULL ? CT__PERCENT : strtoull(share, NULL, 10), ct_now_ns(),
-                        risk == NULL ? 0 : strtoull(risk, NULL, 10)};
+    uint64_t said[4] = {share == NULL ? CT__PERCENT : strtoull(share, NULL, 10), ct_now_ns(),
+                        risk == NULL ? 0 : strtoull(risk, NULL, 10), 0};
+    said[2] = said[2] > CT__MOST_RISK ? CT__MOST_RISK : said[2];
+    if (ct_job.rank == 0 && said[2] > 0)
+        said[3] = ct__parse_known(getenv("COLLTUNE_EXPLORE_KNOWN"), 1e-6 * (double)said[2], said[1]);
     int fits = strlen(path) < sizeof ct__experiment.path, all = 0;
-    if (PMPI_Bcast(said, 3, MPI_UINT64_T, 0, ct_job.comm) != MPI_SUCCESS ||
+    if (PMPI_Bcast(said, 4, MPI_UINT64_T, 0, ct_job.comm) != MPI_SUCCESS ||
+        PMPI_Bcast(ct__experiment.known, (int)(said[3] * sizeof(ct__known) / sizeof(int64_t)), MPI_INT64_T, 0, ct_job.comm) != MPI_SUCCESS ||
         PMPI_Allreduce(&fits, &all, 1, MPI_INT, MPI_MIN, ct_job.comm) != MPI_SUCCESS || !all)
         return false;
     strcpy(ct__experiment.path, path);
+    ct__experiment.known_count = said[3];
     ct__experiment.percent = (uint32_t)(said[0] > 50 ? 50 : said[0]);
     ct__experiment.job = said[1];
-    ct__experiment.risk = 1e-6 * (double)(said[2] > CT__MOST_RISK ? CT__MOST_RISK : said[2]);
+    ct__experiment.risk = 1e-6 * (double)said[2];
     ct__experiment.started_ns = ct_now_ns();
     ct_measure_open(ct__experiment.path, ct__experiment.job, ct__experiment.percent, ct__experiment.started_ns);
     return ct__experiment.on = true;
@@ -91,20 +122,14 @@ static int ct__bin(MPI_Count size)
     return bin;
 }
 
-/* What earlier runs say of a candidate (COLLTUNE_EXPLORE_KNOWN): a list of CHOICE/BIN/NODES/PPN/MEAN/ERROR, of
- * log(default / tuned) in millionths. Only the first rank of a communicator looks at it, since it decides for all. */
+/* Every rank has the same table, and finds the same there. */
 static void ct__recall(const ct_comm *comm, ct__cell *cell)
 {
-    const char *known = getenv("COLLTUNE_EXPLORE_KNOWN");
-    int choice, bin, nodes, ppn, length;
-    long mean, error;
-    while (known != NULL &&
-           sscanf(known, "%d/%d/%d/%d/%ld/%ld%n", &choice, &bin, &nodes, &ppn, &mean, &error, &length) == 6) {
-        if (choice == cell->choice && bin == cell->bin && nodes == comm->nodes && ppn == comm->ppn)
-            ct_switch_expect(&cell->evidence, 1e-6 * (double)mean, 1e-6 * (double)error);
-        known += length;
-        known += *known == ',';
-    }
+    for (const ct__known *known = ct__experiment.known; known < ct__experiment.known + ct__experiment.known_count; known++)
+        if (known->choice == cell->choice && known->bin == cell->bin && known->nodes == comm->nodes && known->ppn == comm->ppn) {
+            ct_switch_obey(&cell->at, &known->first);
+            ct_switch_expect(&cell->evidence, &known->before);
+        }
 }
 
 /* NULL: there are as many already as are measured. */
@@ -126,8 +151,7 @@ static ct__cell *ct__cell_of(ct_comm *comm, int function, int choice, MPI_Count 
     ct__cell *cell = &state->cells[state->count++];
     *cell = (ct__cell){.function = function, .choice = choice, .bin = bin, .least = UINT64_MAX, .record = -1};
     ct_switch_begin(&cell->at, candidate);
-    if (candidate)
-        ct__recall(comm, cell);
+    ct__recall(comm, cell);
     return cell;
 }
 
@@ -144,7 +168,7 @@ bool ct_measure_by_default(ct_call *call, int choice, MPI_Count size, bool candi
     cell->least = (uint64_t)size < cell->least ? (uint64_t)size : cell->least;
     cell->most = (uint64_t)size > cell->most ? (uint64_t)size : cell->most;
     ct_switch_call now = ct_switch_look(&cell->at);
-    if (now.part >= CT_SWITCH_TIMED)
+    if (now.part > CT_SWITCH_PLAIN)
         cell->started_ns = ct_now_ns();
     return now.by_default;
 }
@@ -162,15 +186,16 @@ static uint64_t ct__meet(const ct_call *call, ct__cell *cell, uint64_t now_ns)
 /* Times what belongs to a pair. */
 static void ct__time(const ct_call *call, ct__cell *cell, ct_switch_call now)
 {
-    if (now.part < CT_SWITCH_LAST_WARM)
+    if (now.part == CT_SWITCH_PLAIN)
         return;
-    uint64_t ended_ns = ct_now_ns();
+    uint64_t ended_ns = ct_now_ns(), elapsed_ns = ended_ns - cell->started_ns;
     ct__block *block = &cell->blocks[now.timed_default];
-    if (now.part == CT_SWITCH_LAST_WARM) {
-        block->began_ns = ct__meet(call, cell, ended_ns);
+    if (now.part < CT_SWITCH_TIMED) {
+        block->warm_ns += elapsed_ns;
+        if (now.part == CT_SWITCH_LAST_WARM)
+            block->began_ns = ct__meet(call, cell, ended_ns);
         return;
     }
-    uint64_t elapsed_ns = ended_ns - cell->started_ns;
     if (block->timed < CT__SAMPLES)
         block->sample_ns[block->timed] = elapsed_ns;
     block->timed++;
@@ -180,7 +205,7 @@ static void ct__time(const ct_call *call, ct__cell *cell, ct_switch_call now)
 }
 
 typedef struct {
-    uint64_t call_ns[2], wall_ns[2], sampled_ns[2];
+    uint64_t call_ns[2], wall_ns[2], sampled_ns[2], warm_ns;
 } ct__sums;
 
 /* On the first rank of the communicator: the record of these calls, with all that was not in it yet. NULL: no memory. */
@@ -237,6 +262,10 @@ static ct_switch_decision ct__decide(const ct_comm *comm, ct__cell *cell, const 
         for (uint32_t at = 0; at < pair.sampled; at++)
             pair.least_ns[i] += least_ns[i][at];
     }
+    /* The first calls of another algorithm may open connections, which a short run pays for. */
+    uint64_t warm = cell->at.length - ct_switch_timed(cell->at.length), usual_ns = warm * pair.call_ns[1] / (timed > 0 ? timed : 1);
+    if (cell->at.candidate && sums->warm_ns / ranks > usual_ns)
+        cell->agree_ns += sums->warm_ns / ranks - usual_ns;
     double agree_ns = (double)(cell->agree_ns - cell->agreed_ns);
     cell->agreed_ns = cell->agree_ns;
     bool is_pair = cell->at.round > 0; /* in the first round both blocks were alike */
@@ -248,7 +277,6 @@ static ct_switch_decision ct__decide(const ct_comm *comm, ct__cell *cell, const 
     pair.record = cell->record;
     if (record != NULL) {
         record->off += said.off != 0;
-        record->rounds++;
         ct_measure_keep(&pair);
     }
     return said;
@@ -258,7 +286,7 @@ static ct_switch_decision ct__decide(const ct_comm *comm, ct__cell *cell, const 
 static void ct__agree(const ct_call *call, ct__cell *cell)
 {
     uint64_t began_ns = ct_now_ns(), samples[2][CT__SAMPLES] = {{0}}, least_ns[2][CT__SAMPLES] = {{0}};
-    ct__sums own = {{0}, {0}, {0}}, sums = own;
+    ct__sums own = {.warm_ns = cell->blocks[0].warm_ns}, sums = own;
     for (int i = 0; i < 2; i++) {
         ct__block *block = &cell->blocks[i];
         own.call_ns[i] = block->call_ns, own.wall_ns[i] = block->wall_ns;

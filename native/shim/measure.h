@@ -20,7 +20,7 @@ typedef struct {
     uint64_t calls[2];
     uint64_t least, most; /* bytes */
     uint64_t cells, off;  /* communicators; those on which the rule was switched off */
-    uint64_t rounds, agree_ns;
+    uint64_t agree_ns;
 } ct_measure_record;
 
 /* A pair of blocks of `calls` timed calls each. Means over the ranks, in ns for all calls of the block together. */

@@ -109,7 +109,6 @@ static void ct__put_record(ct__lines *lines, int number)
     ct__put(lines, "default_calls", record->calls[1]);
     ct__put(lines, "communicators", record->cells);
     ct__put(lines, "off", record->off);
-    ct__put(lines, "rounds", record->rounds);
     ct__put(lines, "agree_ns", record->agree_ns);
     ct__add(lines, "\n");
 }

@@ -19,8 +19,10 @@ enum { CT__QUICK_ROUNDS = 24, CT__LOOK_PAIRS = 4, CT__ODDS = 3 };
 static const double CT__SURE = 1000.0, CT__SURE_OF_CANDIDATE = 20.0;
 /* So many pairs say something, and so many counts what earlier runs say. */
 enum { CT__EXPECTED_PAIRS = 2 };
-/* Of the blocks of a candidate's round, one in so many at most is tuned; and there are no more than this. */
-static const double CT__FEWEST_BLOCKS = 20.0, CT__MOST_BLOCKS = 4294967296.0;
+/* Of the blocks of a candidate's round, one in so many at most is tuned; and there are no more than this. The first round, which
+ * earlier runs may have earned, is shorter where a run has few calls; but it does not begin with the pair. */
+enum { CT__FEWEST_BLOCKS = 20, CT__SHORTEST = 3 };
+static const double CT__MOST_BLOCKS = 4294967296.0;
 static const double CT__STAKES[CT_SWITCH_BETS] = {0.2, 0.5, 0.8};
 
 static uint64_t ct__hash(uint64_t seed, uint64_t value)
@@ -34,7 +36,10 @@ static uint64_t ct__hash(uint64_t seed, uint64_t value)
 static void ct__start_round(ct_switch *at)
 {
     at->call = 0;
-    at->pair_at = ct__hash(at->seed, 2 * at->round) % (at->blocks - 1);
+    if (at->blocks == 0)
+        return;
+    /* That of a candidate comes when the round has earned it, for a run may end before: the length of the round is drawn. */
+    at->pair_at = at->candidate ? at->blocks - 2 : ct__hash(at->seed, 2 * at->round) % (at->blocks - 1);
     /* One order and then the other, so that a steady drift goes out of rounds 1 and 2, 3 and 4, ...; which is first is
      * left to chance. In rounds of two blocks the pair always lies at the same place. A program that repeats itself every
      * two rounds would make both of them say the same there, so each has an order of its own. */
@@ -44,21 +49,21 @@ static void ct__start_round(ct_switch *at)
 
 void ct_switch_begin(ct_switch *at, bool candidate)
 {
-    *at = (ct_switch){.blocks = 2, .length = CT_SWITCH_FEWEST, .candidate = candidate};
+    *at = (ct_switch){.blocks = candidate ? 0 : 2, .length = CT_SWITCH_FEWEST, .candidate = candidate};
     ct__start_round(at);
 }
 
 ct_switch_call ct_switch_look(const ct_switch *at)
 {
-    if (at->off)
-        return (ct_switch_call){.by_default = true};
+    if (at->off || at->blocks == 0)
+        return (ct_switch_call){.by_default = at->off || at->candidate};
     uint64_t block = at->call / at->length, within = at->call % at->length;
     ct_switch_call found = {.by_default = at->candidate, .ends_round = at->call + 1 == at->blocks * at->length};
     if (block != at->pair_at && block != at->pair_at + 1)
         return found;
     uint32_t warm = at->length - ct_switch_timed(at->length);
     found.timed_default = (block == at->pair_at) == at->default_first;
-    found.by_default = at->round > 0 ? found.timed_default : at->candidate;
+    found.by_default = at->round > 0 && found.timed_default;
     found.part = within + 1 < warm          ? CT_SWITCH_WARM
                  : within + 1 == warm       ? CT_SWITCH_LAST_WARM
                  : within + 1 == at->length ? CT_SWITCH_LAST
@@ -91,8 +96,12 @@ static uint32_t ct__length(uint32_t length, double cycle_ns, double agree_ns)
     return length;
 }
 
-void ct_switch_expect(ct_switch_evidence *evidence, double mean, double error)
+void ct_switch_expect(ct_switch_evidence *evidence, const ct_switch_known *known)
 {
+    double mean = 1e-6 * (double)known->mean, error = 1e-6 * (double)known->error;
+    *evidence = (ct_switch_evidence){.agreed_ns = (double)known->lost_ns, .by_default_ns = (double)known->by_default_ns};
+    if (error < 0.0)
+        return;
     evidence->pairs = CT__EXPECTED_PAIRS;
     evidence->mean = mean;
     evidence->squares = error * error * CT__EXPECTED_PAIRS * (CT__EXPECTED_PAIRS - 1);
@@ -186,32 +195,60 @@ static double ct__excess(const ct_switch_evidence *evidence)
     return excess > 0.0 ? excess : 0.0;
 }
 
+/* The next round of a candidate is to earn what is lost by then, agreeing included, so that blocks need not be longer for its
+ * sake. The calls of a rank come one after the other: all candidates together lose no more than this share of the runs. */
+static ct_switch_decision ct__earning(const ct_switch_evidence *evidence, double risk, uint32_t length, double call_ns,
+                                      double cycle_ns, double agree_ns, uint64_t fewest, uint64_t seed, uint64_t round)
+{
+    double lost_ns = evidence->lost_call_ns > evidence->lost_wall_ns ? evidence->lost_call_ns : evidence->lost_wall_ns;
+    lost_ns = evidence->agreed_ns + (lost_ns > 0.0 ? lost_ns : 0.0);
+    /* Of a call, with what lies between two where that was measured. */
+    double longer_ns = ct__excess(evidence) * (evidence->pairs < CT__EXPECTED_PAIRS ? call_ns : cycle_ns);
+    while (length > CT_SWITCH_FEWEST && longer_ns * length > agree_ns) /* no block is to cost more than meeting for it */
+        length /= 2;
+    double block_ns = (double)length * call_ns, next_ns = longer_ns * length + agree_ns;
+    double blocks = ceil(((lost_ns + next_ns) / risk - evidence->by_default_ns) / block_ns);
+    blocks = (blocks > (double)fewest ? blocks : (double)fewest) + (double)(ct__hash(seed, 2 * round) % (fewest / 2 + 1));
+    return (ct_switch_decision){seed, length, (uint64_t)(blocks < CT__MOST_BLOCKS ? blocks : CT__MOST_BLOCKS), 0};
+}
+
+/* While nothing is known a block is as short as can be: it may take twice as long, which has to be earned. */
+static uint32_t ct__length_tried(const ct_switch_evidence *evidence, uint32_t length, double cycle_ns)
+{
+    return evidence->pairs < CT__EXPECTED_PAIRS ? CT_SWITCH_FEWEST : ct__length(length, cycle_ns, 0.0);
+}
+
+ct_switch_decision ct_switch_first(const ct_switch_known *known, double risk, uint64_t seed)
+{
+    ct_switch_evidence evidence;
+    ct_switch_expect(&evidence, known);
+    if (known->call_ns <= 0)
+        return (ct_switch_decision){.length = CT_SWITCH_FEWEST};
+    uint32_t length = CT_SWITCH_FEWEST;
+    if (known->length >= CT_SWITCH_FEWEST && known->length <= CT_SWITCH_MOST)
+        length = ct__length_tried(&evidence, (uint32_t)known->length, (double)known->cycle_ns);
+    while (length > CT_SWITCH_FEWEST && 2 * CT__SHORTEST * (int64_t)length > known->calls)
+        length /= 2;
+    int64_t half = known->calls / 2 / length; /* of a run */
+    half = half < CT__SHORTEST ? CT__SHORTEST : half > CT__FEWEST_BLOCKS ? CT__FEWEST_BLOCKS : half;
+    return ct__earning(&evidence, risk, length, (double)known->call_ns, (double)known->cycle_ns, (double)known->agree_ns,
+                       (uint64_t)half, seed, 0);
+}
+
 ct_switch_decision ct_switch_try(const ct_switch *at, ct_switch_evidence *evidence, double risk,
                                  const ct_switch_trial *trial, uint64_t seed)
 {
     double timed = trial->timed > 0 ? trial->timed : 1;
-    /* In the first round both blocks ran by default. */
-    double call_ns = (at->round > 0 ? trial->call_ns[1] : (trial->call_ns[0] + trial->call_ns[1]) / 2.0) / timed;
+    double call_ns = trial->call_ns[1] < timed ? 1.0 : trial->call_ns[1] / timed;
     double cycle_ns = (trial->wall_ns[0] + trial->wall_ns[1]) / 2.0 / timed;
-    call_ns = call_ns < 1.0 ? 1.0 : call_ns;
-    if (at->round > 0) {
-        ct_switch_learn(evidence, trial->wall_ns[1], trial->wall_ns[0]);
-        evidence->lost_call_ns += (trial->call_ns[0] - trial->call_ns[1]) / timed * at->length;
-        evidence->lost_wall_ns += (trial->wall_ns[0] - trial->wall_ns[1]) / timed * at->length;
-    }
+    ct_switch_learn(evidence, trial->wall_ns[1], trial->wall_ns[0]);
+    evidence->lost_call_ns += trial->call_ns[0] - trial->call_ns[1];
+    evidence->lost_wall_ns += trial->wall_ns[0] - trial->wall_ns[1];
     evidence->agreed_ns += trial->agree_ns;
     evidence->by_default_ns += (double)at->blocks * at->length * call_ns;
-    double lost_ns = evidence->lost_call_ns > evidence->lost_wall_ns ? evidence->lost_call_ns : evidence->lost_wall_ns;
-    lost_ns = evidence->agreed_ns + (lost_ns > 0.0 ? lost_ns : 0.0);
-    /* While nothing is known a block is as short as can be: it may take twice as long, which the round has to earn. */
-    uint32_t length = evidence->pairs < CT__EXPECTED_PAIRS ? CT_SWITCH_FEWEST : ct__length(at->length, cycle_ns, 0.0);
-    ct_switch_decision said = {.seed = seed, .length = length, .off = ct__is_harmful(evidence, CT__SURE_OF_CANDIDATE)};
-    /* The next round is to earn what is lost by then, agreeing included, so that blocks need not be longer for its sake. The
-     * calls of a rank come one after the other: all candidates together lose no more than this share of the run. */
-    double block_ns = (double)said.length * call_ns;
-    double next_ns = ct__excess(evidence) * block_ns + trial->agree_ns;
-    double blocks = ceil(((lost_ns + next_ns) / risk - evidence->by_default_ns) / block_ns);
-    blocks = blocks > CT__FEWEST_BLOCKS ? blocks : CT__FEWEST_BLOCKS;
-    said.blocks = (uint64_t)(blocks < CT__MOST_BLOCKS ? blocks : CT__MOST_BLOCKS);
+    uint32_t length = ct__length_tried(evidence, at->length, cycle_ns);
+    ct_switch_decision said =
+        ct__earning(evidence, risk, length, call_ns, cycle_ns, trial->agree_ns, CT__FEWEST_BLOCKS, seed, at->round);
+    said.off = ct__is_harmful(evidence, CT__SURE_OF_CANDIDATE);
     return said;
 }

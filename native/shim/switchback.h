@@ -4,11 +4,11 @@
  * blocks into rounds. A round holds one pair: a block by default and a tuned one, neighbours, in random order. All other
  * blocks are tuned. The first calls of either block warm up and are not timed. A candidate is a choice that is not proven:
  * its calls run by default but for the tuned block of each pair, and rounds are so long that what it may cost stays a
- * small part of the time in its calls.
+ * small part of the time in its calls, of this run and of earlier ones.
  *
- * Everything follows from the count of the cell's calls and from what the first rank of the communicator decided at the
- * end of a round, in a call that all ranks make. No rank looks at a clock or a table of its own to find out where it is
- * (docs/design/switchback.md). No MPI in here. */
+ * Everything follows from the count of the cell's calls, from what the first rank of the communicator decided at the end
+ * of a round, in a call that all ranks make, and of a candidate's first round from what the first rank of the job decided. No
+ * rank looks at a clock or a table of its own to find out where it is (docs/design/switchback.md). No MPI in here. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,9 +18,9 @@ enum { CT_SWITCH_FEWEST = 4, CT_SWITCH_MOST = 1 << 16, CT_SWITCH_BETS = 3 };
 
 typedef struct {
     uint64_t seed;
-    uint64_t round;     /* 0: all tuned, and of a candidate all by default, to learn how long calls take */
+    uint64_t round;     /* 0: all tuned, to learn how long calls take; a candidate begins with 1 */
     uint64_t call;      /* of this round */
-    uint64_t blocks;    /* of this round */
+    uint64_t blocks;    /* of this round; 0: nothing is compared, every call is as most are */
     uint64_t pair_at;   /* the block with which the pair of this round begins */
     uint32_t length;    /* calls of a block */
     bool default_first; /* the order of the pair */
@@ -39,10 +39,19 @@ typedef struct {
     bool timed_default;  /* of a pair: whether its block is counted as the one by default */
 } ct_switch_call;
 
-/* What the first rank of a communicator decides for all, of the next round. */
+/* What the first rank decides for all, of the next round. */
 typedef struct {
     uint64_t seed, length, blocks, off;
 } ct_switch_decision;
+
+/* What earlier runs say of a candidate's calls on one communicator. */
+typedef struct {
+    int64_t mean, error;      /* of log(default / tuned), in millionths; an error below 0: nothing is known of it */
+    int64_t call_ns, cycle_ns; /* of a call by default, alone and with what lies between two; 0: it is not to be tried */
+    int64_t agree_ns;         /* what meeting and agreeing take for a pair */
+    int64_t by_default_ns, lost_ns; /* in all calls of its kind by default; by trying all candidates of its kind */
+    int64_t calls, length;    /* those of a run; of the latest block, 0 before the first */
+} ct_switch_known;
 
 /* What the first rank has heard. Zero at first. */
 typedef struct {
@@ -52,14 +61,14 @@ typedef struct {
     bool settled;         /* the quick look for harm is over */
     int doublings;        /* of the blocks of a round, since all the more is known */
     double lost_call_ns, lost_wall_ns; /* by blocks of a candidate, in the calls and with all between: less than 0 is a gain */
-    double agreed_ns, by_default_ns;   /* of a candidate: meeting and agreeing; its calls, if all ran by default */
+    double agreed_ns, by_default_ns;   /* of a candidate: what else was lost; its calls, if all ran by default; over all runs */
 } ct_switch_evidence;
 
 /* What the first rank of a communicator heard of a round of a candidate: times of `timed` calls, tuned and by default. */
 typedef struct {
     uint32_t timed;
     double call_ns[2], wall_ns[2];
-    double agree_ns; /* what meeting and agreeing took */
+    double agree_ns; /* what meeting and agreeing took, and warming up longer than calls by default */
 } ct_switch_trial;
 
 void ct_switch_begin(ct_switch *at, bool candidate);
@@ -69,9 +78,10 @@ void ct_switch_advance(ct_switch *at);
 void ct_switch_obey(ct_switch *at, const ct_switch_decision *decision);
 static inline uint32_t ct_switch_timed(uint32_t length) { return length - (length >= 8 ? length / 4 : 1); }
 
-/* On the first rank alone, of a candidate before its first round: what earlier runs say of log(default / tuned), the mean
- * and its standard error. */
-void ct_switch_expect(ct_switch_evidence *evidence, double mean, double error);
+/* On the first rank alone, of a candidate before its first round. */
+void ct_switch_expect(ct_switch_evidence *evidence, const ct_switch_known *known);
+/* That round, which is to be obeyed right after ct_switch_begin: on the first rank of the job, for all. */
+ct_switch_decision ct_switch_first(const ct_switch_known *known, double risk, uint64_t seed);
 /* On the first rank alone. A pair of round 1 or later was measured. */
 void ct_switch_learn(ct_switch_evidence *evidence, double default_ns, double tuned_ns);
 /* What comes after the round of `at`. `percent`: the share of blocks by default at first, 1 to 50; `cycle_ns`: of one call and

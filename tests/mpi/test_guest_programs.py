@@ -25,7 +25,7 @@ MODES = {
     "profile": "PROFILE",
     "live": "SELECT",
     "measure": "MEASURE MEASURE_SHARE SELECT",
-    "explore": "MEASURE EXPLORE_RISK CANDIDATES SELECT",
+    "explore": "MEASURE EXPLORE_RISK EXPLORE_KNOWN CANDIDATES SELECT",
     "alltoallv": "ALLTOALLV",
     "prove": "COUNT COUNT_RULES",
     "all": "PROFILE MEASURE MEASURE_SHARE SELECT ALLTOALLV COUNT",
@@ -62,6 +62,12 @@ class Programs:
             "COLLTUNE_MEASURE_SHARE": "50",
             "COLLTUNE_CANDIDATES": rules,
             "COLLTUNE_EXPLORE_RISK": "100000",
+            # Of each choice and class of sizes nothing but that earlier runs earned much.
+            "COLLTUNE_EXPLORE_KNOWN": ",".join(
+                f"{choice}/{bits}/1/{self.ranks}/0/-1/1000/1000/1000/{10**12}/1/100/0"
+                for choice in range(16)
+                for bits in range(8)
+            ),
             "COLLTUNE_COUNT": str(directory / "count"),
             "COLLTUNE_COUNT_RULES": rules,
         }

@@ -36,6 +36,16 @@ static cell_of_rank cells[RANKS][CELLS];
 static unsigned long long calls, differing, by_default, rounds, default_first, off, misplaced, tuned, cost;
 static const double RISK = 0.001, AGREE_NS = 2e4;
 
+/* A candidate of which nothing is known but what its calls take by default. */
+static void begin_candidate(cell_of_rank *here, double call_ns, uint64_t seed)
+{
+    ct_switch_known known = {.error = -1, .call_ns = (int64_t)call_ns, .agree_ns = (int64_t)AGREE_NS, .calls = CALLS};
+    ct_switch_decision first = ct_switch_first(&known, RISK, seed);
+    ct_switch_begin(&here->at, true);
+    ct_switch_obey(&here->at, &first);
+    ct_switch_expect(&here->evidence, &known);
+}
+
 static void decide(int cell, int ranks, unsigned percent, int own)
 {
     double sum[2] = {0.0, 0.0};
@@ -86,9 +96,12 @@ static void run(int own)
         base_ns[cell] = 1e3 * (double)(1 + draw(1u << draw(14)));
         harm[cell] = draw(3) == 0 ? 1.5 : 0.9;
         bool candidate = draw(4) == 0;
+        uint64_t seed = state;
         for (int rank = 0; rank < ranks; rank++) {
             memset(&cells[rank][cell], 0, sizeof cells[rank][cell]);
-            ct_switch_begin(&cells[rank][cell].at, candidate);
+            ct_switch_begin(&cells[rank][cell].at, false);
+            if (candidate)
+                begin_candidate(&cells[rank][cell], base_ns[cell], seed);
         }
     }
     for (int i = 0; i < CALLS; i++, calls++) {
@@ -140,8 +153,8 @@ static void try(double ratio)
     enum { TRIES = 2000000 };
     cell_of_rank *here = &cells[0][0];
     memset(here, 0, sizeof *here);
-    ct_switch_begin(&here->at, true);
     double base_ns = 1e3 * (double)(1 + draw(1000)), lost_ns = 0.0;
+    begin_candidate(here, base_ns, state);
     for (int i = 0; i < TRIES; i++, calls++) {
         ct_switch_call now = ct_switch_look(&here->at);
         double noise = 0.8 + (double)draw(400) / 1000.0;
@@ -155,7 +168,7 @@ static void try(double ratio)
             continue;
         ct_switch_trial trial = {ct_switch_timed(here->at.length), {here->pair_ns[0], here->pair_ns[1]},
                                  {here->pair_ns[0], here->pair_ns[1]}, AGREE_NS};
-        ct_switch_decision said = ct_switch_try(&here->at, &here->evidence, RISK, &trial, here->at.round > 0 ? here->at.seed : state);
+        ct_switch_decision said = ct_switch_try(&here->at, &here->evidence, RISK, &trial, here->at.seed);
         ct_switch_obey(&here->at, &said);
         memset(here->pair_ns, 0, sizeof here->pair_ns);
         memset(here->timed, 0, sizeof here->timed);

@@ -222,14 +222,24 @@ def test_what_was_tried_is_told_apart_from_what_is_proven() -> None:
     both = experiment(pairs(1, 40, 1.5, 0.02), pairs(2, 40, 3.0, 0.02))
     gain = gain_of(both, CHOICES, lambda cell: cell.choice == 1)
     assert [cell.candidate for cell in sorted(gain.cells, key=lambda one: str(one.choice))] == [False, True]
-    said = run_text(7, gain, "2 kinds of calls still open")
+    said = run_text(7, gain, 1, "2 kinds of calls still open")
     assert re.fullmatch(
-        r"run 7: saves \d+\.\d% of its time, surely \d+\.\d%; 1 choice tried, which cost \d\.\d\d% of it at most;"
+        r"run 7: saves \d+\.\d% of its time, surely \d+\.\d%; 1 choice tried, which cost about 0\.0\d% of it;"
         " 2 kinds of calls still open",
         said,
     )
     assert "not proven: tried" in "\n".join(gain_page(gain))
-    assert "tried" not in run_text(7, gain_of(both, CHOICES), "nothing is left to try")
+    assert "tried" not in run_text(7, gain_of(both, CHOICES), 1, "nothing is left to try")
+
+
+def test_a_single_pair_says_what_it_cost_and_a_rule_that_is_not_compared_is_named() -> None:
+    gain = gain_of(experiment(pairs(1, 1, 0.5, 0.0)), CHOICES, lambda _cell: True)
+    # 100 calls took 100 us longer each, and agreeing 10 ms, of 20 s without agreeing.
+    text = "run 3: no rule in force yet; 1 choice tried, which cost about 0.10% of it; one is open"
+    assert run_text(3, gain, 0, "one is open") == text
+    assert "run 4: 2 rules in force, not compared with the default in this run; x" in run_text(
+        4, gain_of(experiment(()), CHOICES), 2, "x"
+    )
 
 
 @pytest.mark.parametrize(("count", "spread"), [(3, 0.5), (40, 0.5)])
@@ -242,7 +252,7 @@ def test_what_may_be_either_is_no_figure(count: int, spread: float) -> None:
     assert "about" not in line
     assert ("95% interval" in line) == gain.faster.is_telling
     assert "not sure" in page
-    said = run_text(2, gain, "nothing is left to try")
+    said = run_text(2, gain, 1, "nothing is left to try")
     assert said == "run 2: the rules in force do not surely save time yet; nothing is left to try"
     unbounded = replace(gain, saved_s=Interval(gain.saved_s.estimate))
     whole = whole_run_text(unbounded, "app", [])
@@ -266,11 +276,13 @@ def test_a_run_that_only_tries_says_nothing_of_the_tuning() -> None:
     tried = replace(experiment(pairs(1, 40, 0.5, 0.02)), share=0)
     said = gain_line(gain_of(tried, CHOICES[:1], lambda _cell: True))
     assert "without the tuning" not in said
-    assert run_text(2, gain_of(tried, CHOICES[:1], lambda _cell: True), "").startswith("run 2: no rule in force yet; 1")
+    assert run_text(2, gain_of(tried, CHOICES[:1], lambda _cell: True), 0, "").startswith(
+        "run 2: no rule in force yet; 1"
+    )
     few = gain_of(replace(experiment(pairs(1, 2, 0.5, 0.02)), share=0), CHOICES[:1], lambda _cell: True)
-    assert run_text(2, few, "1 kind of calls still open") == "run 2: no rule in force yet; 1 kind of calls still open"
+    assert run_text(2, few, 0, "x").startswith("run 2: no rule in force yet; 1 choice tried, which cost about 0.1")
     killed = replace(few, complete=False)
-    assert "without MPI_Finalize" in run_text(2, killed, "")
+    assert "without MPI_Finalize" in run_text(2, killed, 0, "")
 
 
 @pytest.mark.parametrize(("text", "risk"), [("0.1%", 0.001), ("10", 0.1), ("0.0001 %", 1e-6)])

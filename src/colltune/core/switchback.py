@@ -6,6 +6,9 @@ from colltune.core.interval import Interval, SpeedVerdict
 from colltune.core.sample import Choice, Scenario, SizeBasis
 from colltune.core.units import format_size
 
+# Collective, class of sizes (bits of the largest), nodes and ranks per node.
+Where = tuple[str, int, int, int]
+
 
 @dataclass(frozen=True, slots=True)
 class BlockTimes:
@@ -56,6 +59,10 @@ class Cell:
     agree_s: float
     pairs: tuple[BlockPair, ...]
 
+    @property
+    def where(self) -> Where:
+        return self.collective, self.size_most.bit_length(), self.nodes, self.ppn
+
 
 @dataclass(frozen=True)
 class Experiment:
@@ -80,8 +87,8 @@ class Standing:
 
     ``size_least`` to ``size_most``: bytes as the rules of ``basis`` compare them. ``faster`` and ``faster_in_calls``:
     time by default over time tuned, of whole blocks and of the calls in them, with 99% bounds. ``launches``: of each
-    run with enough pairs, the latest first, its date and the mean log ratio in the calls alone. ``off``: communicators
-    on which it was switched off.
+    run with enough pairs, the latest first, its date and the mean log ratio in the calls alone. ``of_few``: runs with
+    few pairs, each of which is a launch. ``off``: communicators on which it was switched off.
     """
 
     collective: str
@@ -98,6 +105,7 @@ class Standing:
     faster_in_calls: Interval
     launches: tuple[tuple[str, float], ...]
     last: str
+    of_few: bool = False
 
     @property
     def verdict(self) -> SpeedVerdict:

@@ -16,17 +16,19 @@ from colltune.core.decision_table import DecisionTable
 from colltune.core.errors import ColltuneError, InputError, on_os_error
 from colltune.core.rules import Region, RuleSet, Span
 from colltune.core.sample import COLLECTIVES, DEFAULT, Choice, SizeBasis
+from colltune.core.switchback import Where
 from colltune.deploy.applied import AppliedTuning
 from colltune.emit.live_rules import LIVE_FILE, LIVE_VARIABLE, live_choices, live_faults, with_fewer_rules
 from colltune.machine.compile import PRELOAD, cache_directory, preload_variables
 from colltune.machine.files import fitted, parse_json, read_file, read_text, write_atomically
 from colltune.mpi.application import Application
+from colltune.store.records import Count
 from colltune.store.summary_json import read_choice
 from colltune.store.tuning import write_files
 
 FOLDER = "candidates"
 VARIABLE = "COLLTUNE_CANDIDATES"
-_RECORD, _SCHEMA = "candidates.json", 2
+_RECORD, _SCHEMA = "candidates.json", 3
 _MARK = Choice("inside")  # of no library: where a region is
 
 
@@ -34,8 +36,10 @@ _MARK = Choice("inside")  # of no library: where a region is
 class CallKind:
     """Calls of one collective and one class of sizes (a power of two) on communicators of one shape.
 
-    ``size``: in bytes as rules of ``basis`` compare them. ``share``: of the program's time.
-    ``choices``: what may be tried, in this order. ``predicted``: the one that a prediction chose; the default for none.
+    ``size``: in bytes as rules of ``basis`` compare them. ``share``: of the program's time. ``calls``: of the run that
+    was recorded, on ``communicators``, and ``time_s`` in them, seconds of a rank. ``choices``: what may be tried, in
+    this order.
+    ``predicted``: the one that a prediction chose; the default for none.
     """
 
     collective: str
@@ -44,8 +48,15 @@ class CallKind:
     ppn: int
     size: Span
     share: float
+    calls: float
+    time_s: float
+    communicators: int
     choices: tuple[Choice, ...]
     predicted: Choice = DEFAULT
+
+    @property
+    def where(self) -> Where:
+        return self.collective, (self.size.high or 0).bit_length(), self.nodes, self.ppn
 
     @property
     def region(self) -> Region:
@@ -84,20 +95,18 @@ class _WrittenKind(msgspec.Struct):
     ppn: int
     size: tuple[int, int | None]
     share: float
+    calls: float
+    time_s: float
+    communicators: Count
     choices: tuple[str, ...]
-    predicted: str = str(DEFAULT)
+    predicted: str
 
     def read(self) -> CallKind:
-        low, high = self.size
-        if (
-            self.collective not in COLLECTIVES
-            or min(self.nodes, self.ppn, low + 1) < 1
-            or (high is not None and high < low)
-        ):
+        size, choices = Span(*self.size), tuple(map(read_choice, self.choices))
+        if self.collective not in COLLECTIVES or size.is_empty or min(self.nodes, self.ppn, size.low + 1) < 1:
             raise ValueError(f"{self} is no kind of call")
-        choices = tuple(map(read_choice, self.choices))
-        size, predicted = Span(low, high), read_choice(self.predicted)
-        return CallKind(self.collective, self.basis, self.nodes, self.ppn, size, self.share, choices, predicted)
+        read = {"size": size, "choices": choices, "predicted": read_choice(self.predicted)}
+        return CallKind(**{**msgspec.structs.asdict(self), **read})
 
 
 class _Written(msgspec.Struct):
@@ -112,7 +121,7 @@ def save_candidates(directory: Path, found: Candidates) -> None:
     """Raises ColltuneError where they cannot be written."""
     kinds = [
         {
-            **{name: getattr(kind, name) for name in ("collective", "basis", "nodes", "ppn", "share")},
+            **{name: getattr(kind, name) for name in _WrittenKind.__struct_fields__},
             "size": (kind.size.low, kind.size.high),
             "choices": [str(choice) for choice in kind.choices],
             "predicted": str(kind.predicted),

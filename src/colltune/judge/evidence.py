@@ -187,6 +187,17 @@ def pooled_scale(regions: Iterable[Sequence[float]]) -> float:
     return scatter_of([[value] for value in values] for values in regions).of(1.0)
 
 
+def scale_of_few(runs: Sequence[float]) -> float:
+    """The standard deviation of a run's mean, as few ``runs`` show it: LAUNCH_SPREAD counts as two of them.
+
+    Runs that happen to agree would otherwise say more than they know: 2% of choices that are at the floor were above it
+    after three or four runs, in place of 1%, and 0.4% with what is known of all launches.
+    """
+    middle = fmean(runs)
+    squares = 2.0 * LAUNCH_SPREAD**2 + sum((value - middle) ** 2 for value in runs)
+    return math.sqrt(squares / (1.0 + len(runs)))
+
+
 def share_of_nulls(evidence: Sequence[float]) -> float:
     """The share of claims that are no gain, as their log ``evidence`` tells (found by expectation maximisation).
 

@@ -14,7 +14,7 @@ from colltune.core.interval import Interval
 from colltune.core.sample import Choice
 from colltune.core.switchback import BlockTimes, Cell, Experiment
 from colltune.judge.evidence import FEWEST_LAUNCHES, interval_of, pooled_scale
-from colltune.prove.in_run.in_application import Time, alike, in_blocks, in_calls, log_ratios, spread_between
+from colltune.prove.in_run.in_application import Time, alike, cost_s, in_blocks, in_calls, log_ratios, spread_between
 from colltune.store.applications import ApplicationRun
 
 # The chance that any interval of a run misses on one side; both sides together are 5%.
@@ -75,7 +75,8 @@ class ApplicationGain:
     met a rule and could not be compared, for they had fewer than three pairs of blocks. ``complete``: it reached
     MPI_Finalize; else it was killed or is still running. ``runs``: how many were compared for what differs between
     runs, which the intervals hold if they are two or more. ``kinds_met``: of calls that met a rule, also where none
-    came to a pair of blocks.
+    came to a pair of blocks. ``tried``: kinds of calls in which a choice that is not proven was compared, at a cost of
+    ``tried_s`` of each rank.
     """
 
     elapsed_s: float
@@ -90,6 +91,8 @@ class ApplicationGain:
     complete: bool = True
     runs: int = 1
     kinds_met: int = 0
+    tried: int = 0
+    tried_s: float = 0.0
 
     @property
     def untuned_s(self) -> Interval:
@@ -142,6 +145,7 @@ def gain_of(
         )
         gains.append(_gain(cell, choices[cell.choice], whole, inside, share, experiment.elapsed_s, is_candidate(cell)))
     gains = _within_the_run(gains, experiment.elapsed_s)
+    tried = [cell for cell in experiment.cells if cell.pairs and is_candidate(cell)]
     agree_s = sum(cell.agree_s * cell.ranks for cell in experiment.cells) / max(experiment.ranks, 1)
     lost_s = sum(gain.saved_s.estimate * gain.default_calls / max(gain.tuned_calls, 1) for gain in gains)
     return ApplicationGain(
@@ -157,6 +161,8 @@ def gain_of(
         complete=experiment.complete,
         runs=between[0].runs,
         kinds_met=len(cells),
+        tried=len(tried),
+        tried_s=sum(cost_s([cell]) * cell.ranks for cell in tried) / max(experiment.ranks, 1),
     )
 
 

@@ -1,13 +1,15 @@
 """What a measured run of the application says, in words: the closing line, and the page behind it."""
 
-import math
 from collections.abc import Callable, Sequence
 
 from colltune.core.interval import Interval
+from colltune.core.sample import DEFAULT, Choice
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_count, format_duration, format_size
+from colltune.deploy.explored import CallKind
 from colltune.judge import wording
 from colltune.prove.in_run.application_trial import withdrawn_text
+from colltune.prove.in_run.in_application import NextRun
 from colltune.session.application_gain import ApplicationGain, CallTimes, CellGain, total_saved
 
 _WIDTH = 220  # of the page, whose lines are long: a row for each kind of call
@@ -57,10 +59,10 @@ def _saved_text(saved: Interval) -> str:
     return f"{'cost' if cost else 'saved'} {format_duration(saved.estimate)} ({saved.bounds_text(format_duration)})"
 
 
-def run_text(number: int, gain: ApplicationGain, changes: str) -> str:
-    """One line of the run ``number`` of a program whose runs tune it; ``changes``: what it says of the next one."""
+def run_text(number: int, gain: ApplicationGain, in_force: int, changes: str) -> str:
+    """One line of the run ``number`` of a program whose runs tune it, with so many rules ``in_force``; ``changes``:
+    what it says of the next one."""
     of_rules = [cell for cell in gain.cells if not cell.candidate]
-    tried = [cell for cell in gain.cells if cell.candidate]
     whole_s = max(gain.untuned_s.estimate, 1e-9)
     if not gain.complete:
         text = f"ended after {format_duration(gain.elapsed_s)} without MPI_Finalize"
@@ -71,11 +73,37 @@ def run_text(number: int, gain: ApplicationGain, changes: str) -> str:
             text = f"saves {saved.estimate / whole_s:.1%} of its time, surely {saved.low / whole_s:.1%}"
     else:
         text = "no rule in force yet"
-    if tried:
-        text += f"; {format_count(len(tried), 'choice')} tried"
-        if math.isfinite(least_s := total_saved(tried).low):  # what they saved, at the least
-            text += f", which cost {max(gain.agree_s - least_s, 0.0) / whole_s:.2%} of it at most"
+        if in_force:
+            text = f"{format_count(in_force, 'rule')} in force, not compared with the default in this run"
+    if gain.tried:
+        text += f"; {format_count(gain.tried, 'choice')} tried, which cost about {gain.tried_s / whole_s:.2%} of it"
     return f"run {number}: {text}; {changes}"
+
+
+def changes_text(before: NextRun, after: NextRun) -> str:
+    """How many kinds of calls are open after a run, and which rules come into force or leave by it."""
+    came = [kind for kind, choice in after.in_force.items() if choice not in (DEFAULT, before.in_force.get(kind))]
+    left = [kind for kind, choice in before.in_force.items() if choice not in (DEFAULT, after.in_force.get(kind))]
+    texts = [
+        f"{format_count(len(after.tried), 'kind')} of calls still open" if after.tried else "nothing is left to try"
+    ]
+    decided = {kind: holds for kind, holds in after.confirmed.items() if before.confirmed.get(kind) is not holds}
+    changes = {
+        "from the next run on": [(kind, after.in_force[kind]) for kind in came],
+        "no longer used": [(kind, before.in_force[kind]) for kind in left],
+        "predicted and confirmed": [(kind, kind.predicted) for kind, holds in decided.items() if holds],
+        "predicted and withdrawn, for it is not faster here": [
+            (kind, kind.predicted) for kind, holds in decided.items() if not holds
+        ],
+    }
+    for title, some in changes.items():
+        if some:
+            texts.append(f"{title}: " + ", ".join(choice_text(kind, choice) for kind, choice in some))
+    return "; ".join(texts)
+
+
+def choice_text(kind: CallKind, choice: Choice) -> str:
+    return f"{call_text(kind.collective, kind.size.low, kind.size.high)} by {choice}"
 
 
 def call_text(collective: str, least: int, most: int | None) -> str:

@@ -79,7 +79,7 @@ class Elsewhere:
     def hear_application(self, case: Case) -> None:
         """Whatever it says, for or against: to pick would make chance look like evidence."""
         for standing in self.applications:
-            if standing.choice != case.claim.choice or case.verdict is not Verdict.OPEN:
+            if standing.of_few or standing.choice != case.claim.choice or case.verdict is not Verdict.OPEN:
                 continue
             covered = next((scenario for scenario in case.claim.scenarios if standing.covers(scenario)), None)
             if covered is None:

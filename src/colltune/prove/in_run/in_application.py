@@ -4,10 +4,11 @@ Each pair of neighbouring blocks gives log(time by default / time tuned), once f
 calls alone. Intervals are those of ``colltune.judge.evidence``, with pairs in place of launches
 (docs/design/switchback.md).
 
+Where runs have few pairs each, the mean of a run is what counts, and runs are the launches.
+
 What the next run does follows from the runs alone: the same runs give the same answer. A choice comes into force where,
 over two runs or more, its calls are surely more than 3% faster and the time with all between them is not surely longer,
-and leaves where a run switched it off. Runs are launches of their own, and their intervals hold what differs between
-them.
+and leaves where a run switched it off.
 """
 
 import math
@@ -19,9 +20,9 @@ from statistics import fmean, median, pstdev
 
 from colltune.core.interval import SpeedVerdict
 from colltune.core.proven import THRESHOLD
-from colltune.core.sample import DEFAULT, Choice, Environment, Scenario, SizeBasis
+from colltune.core.sample import DEFAULT, Choice, Environment, Scenario, SizeBasis, grouped
 from colltune.core.space import Space
-from colltune.core.switchback import BlockPair, BlockTimes, Cell, Standing
+from colltune.core.switchback import BlockPair, BlockTimes, Cell, Standing, Where
 from colltune.deploy.explored import CallKind
 from colltune.judge.evidence import (
     ALPHA,
@@ -31,22 +32,32 @@ from colltune.judge.evidence import (
     between_runs,
     interval_of,
     pooled_scale,
+    scale_of_few,
 )
 from colltune.store.applications import ApplicationRun, application_runs
 
 Time = Callable[[BlockTimes], float]
-# Collective, choice, class of sizes (bits of the largest), nodes and ranks per node.
-KindOfCalls = tuple[str, Choice, int, int, int]
+KindOfCalls = tuple[Where, Choice]
 _OfRun = tuple[ApplicationRun, Choice, Cell]
 
 
-def standings(runs: Sequence[ApplicationRun]) -> list[Standing]:
-    """What ``runs``, the latest first, say together; those with the most calls first.
+def in_blocks(block: BlockTimes) -> float:
+    """Seconds of the whole block."""
+    return block.wall_s
+
+
+def in_calls(block: BlockTimes) -> float:
+    """Seconds of the calls in it."""
+    return block.call_s
+
+
+def standings(runs: Sequence[ApplicationRun], alpha: float = ALPHA) -> list[Standing]:
+    """What ``runs``, the latest first, say together; those with the most calls first. Each bound misses with ``alpha``.
 
     All pairs of all runs are one sequence: a rule is called slower, or faster, that is so wherever it was looked at.
     """
     between = [spread_between(runs, time) for time in (in_blocks, in_calls)]
-    judged = [_standing(cells, between) for cells in _by_kind(runs).values()]
+    judged = [_standing(cells, between, alpha) for cells in _by_kind(runs).values()]
     return sorted((standing for standing in judged if standing is not None), key=lambda standing: -standing.calls)
 
 
@@ -64,19 +75,18 @@ def _by_kind(runs: Sequence[ApplicationRun]) -> dict[KindOfCalls, list[_OfRun]]:
         for job in run.jobs:
             for cell in job.cells:
                 choice = run.record.choices[cell.choice]
-                key = (cell.collective, choice, cell.size_most.bit_length(), cell.nodes, cell.ppn)
-                kinds[key].append((run, choice, cell))
+                kinds[cell.where, choice].append((run, choice, cell))
     return kinds
 
 
-def expected(runs: Sequence[ApplicationRun]) -> dict[KindOfCalls, tuple[float, float]]:
-    """What ``runs`` say of log(default / tuned) of whole blocks: the mean of all pairs, and its standard error.
+def expected(runs: Sequence[ApplicationRun], time: Time = in_blocks) -> dict[KindOfCalls, tuple[float, float]]:
+    """What ``runs`` say of log(default / tuned): the mean of all pairs, and its standard error.
 
     Also of a single pair, which says little: for how long the next run is to try, and not for what is sure.
     """
     kinds = {}
     for key, cells in _by_kind(runs).items():
-        logs = [log for _, _, cell in cells for log in log_ratios(cell.pairs, in_blocks)]
+        logs = [log for _, _, cell in cells for log in log_ratios(cell.pairs, time)]
         if logs:
             spread = max(pstdev(logs), LAUNCH_SPREAD if len(logs) < FEWEST_LAUNCHES else 0.0)
             kinds[key] = (fmean(logs), spread / math.sqrt(len(logs)))
@@ -103,23 +113,31 @@ def without_slower(space: Space, judged: Iterable[Standing]) -> Space:
     return replace(space, legal=legal)
 
 
-def _standing(cells: Sequence[_OfRun], between: Sequence[BetweenRuns]) -> Standing | None:
+def _standing(cells: Sequence[_OfRun], between: Sequence[BetweenRuns], alpha: float) -> Standing | None:
     """None where there are too few pairs. ``between`` runs, of whole blocks and of calls."""
-    of_each = [alike(cell.pairs) for _, _, cell in cells]
-    pairs = [pair for some in of_each for pair in some]
+    of_runs = {
+        date: some
+        for date, own in grouped(cells, lambda of_run: of_run[0].date).items()
+        if (some := alike([pair for _, _, cell in own for pair in cell.pairs]))
+    }
+    pairs = [pair for some in of_runs.values() for pair in some]
     if len(pairs) < FEWEST_LAUNCHES:
         return None
     run, choice, cell = cells[0]
+    of_few = len(pairs) < FEWEST_LAUNCHES * len(of_runs)
     means = [
-        (run.date, sum(logs) / len(logs))
-        for (run, _, _), some in zip(cells, of_each, strict=True)
-        if len(logs := log_ratios(some, in_calls)) >= FEWEST_LAUNCHES
+        (date, fmean(log_ratios(some, in_calls)))
+        for date, some in of_runs.items()
+        if of_few or len(some) >= FEWEST_LAUNCHES
     ]
-    whole, calls = (
-        other.widened(interval_of(logs, pooled_scale([logs]), ALPHA), ALPHA, [len(some) for some in of_each])
-        for other, time in zip(between, (in_blocks, in_calls), strict=True)
-        for logs in [log_ratios(pairs, time)]
-    )
+    ends = []
+    for other, time in zip(between, (in_blocks, in_calls), strict=True):
+        if of_few:
+            logs = [fmean(log_ratios(some, time)) for some in of_runs.values()]
+            ends.append(interval_of(logs, scale_of_few(logs), alpha))
+        else:
+            logs, counts = log_ratios(pairs, time), [len(some) for some in of_runs.values()]
+            ends.append(other.widened(interval_of(logs, pooled_scale([logs]), alpha), alpha, counts))
     return Standing(
         cell.collective,
         choice,
@@ -131,10 +149,11 @@ def _standing(cells: Sequence[_OfRun], between: Sequence[BetweenRuns]) -> Standi
         sum(cell.tuned_calls + cell.default_calls for _, _, cell in cells),
         len(pairs),
         sum(cell.off for _, _, cell in cells),
-        whole.scaled(math.exp),
-        calls.scaled(math.exp),
+        ends[0].scaled(math.exp),
+        ends[1].scaled(math.exp),
         tuple(means),
         run.date,
+        of_few,
     )
 
 
@@ -146,22 +165,22 @@ def alike(pairs: Sequence[BlockPair]) -> tuple[BlockPair, ...]:
     return tuple(pair for pair in pairs if 4 * pair.calls >= usual)
 
 
-def in_blocks(block: BlockTimes) -> float:
-    """Seconds of the whole block."""
-    return block.wall_s
-
-
-def in_calls(block: BlockTimes) -> float:
-    """Seconds of the calls in it."""
-    return block.call_s
-
-
 def log_ratios(pairs: Iterable[BlockPair], time: Time) -> list[float]:
     """log(default / tuned) of each pair; a clock that did not move counts as a nanosecond."""
     return [math.log(max(time(pair.by_default), 1e-9) / max(time(pair.tuned), 1e-9)) for pair in pairs]
 
 
-_FEWEST_RUNS, _PATIENT_RUNS = 2, 4
+def cost_s(cells: Sequence[Cell]) -> float:
+    """What trying a choice cost, in seconds of a rank: its blocks, where they took longer in the calls or with all
+    between them, and meeting and agreeing. Its gains make up for its losses."""
+    pairs = [pair for cell in cells for pair in cell.pairs]
+    longer = (sum(time(pair.tuned) - time(pair.by_default) for pair in pairs) for time in (in_calls, in_blocks))
+    return max(0.0, *longer) + sum(cell.agree_s for cell in cells)
+
+
+_FEWEST_RUNS = 2
+# Of what nobody looked at, log(default / tuned): mean and deviation.
+_UNKNOWN = (0.0, 0.5)
 
 
 @dataclass(frozen=True)
@@ -175,15 +194,20 @@ class NextRun:
     confirmed: Mapping[CallKind, bool]
 
 
-def next_run(kinds: Iterable[CallKind], proven: Callable[[CallKind], Choice], standings: Sequence[Standing]) -> NextRun:
-    """``proven``: what the tuning decides for a kind. ``standings``: what the runs of this program say together."""
-    known = {(s.collective, s.choice, s.size_most.bit_length(), s.nodes, s.ppn): s for s in standings}
+def next_run(
+    kinds: Iterable[CallKind],
+    proven: Callable[[CallKind], Choice],
+    standings: Sequence[Standing],
+    expected: Mapping[KindOfCalls, tuple[float, float]],
+) -> NextRun:
+    """``proven``: what the tuning decides for a kind. ``standings`` and ``expected``: what runs of this program say."""
+    known = {((s.collective, s.size_most.bit_length(), s.nodes, s.ppn), s.choice): s for s in standings}
     in_force: dict[CallKind, Choice] = {}
     tried: dict[CallKind, Choice] = {}
     confirmed: dict[CallKind, bool] = {}
     for kind in kinds:
         own = proven(kind)
-        of_kind = {choice: known.get(_key(kind, choice)) for choice in dict.fromkeys((own, *kind.choices))}
+        of_kind = {choice: known.get((kind.where, choice)) for choice in dict.fromkeys((own, *kind.choices))}
         if own != DEFAULT and not _hurts(of_kind[own]):
             in_force[kind] = own
             continue
@@ -199,13 +223,9 @@ def next_run(kinds: Iterable[CallKind], proven: Callable[[CallKind], Choice], st
                 faster[kind.predicted] = standing  # two findings that agree: other clusters', and of a run here
         if faster:
             in_force[kind] = max(faster, key=lambda choice: faster[choice].faster_in_calls.estimate)
-        elif (choice := _tried(kind.choices, measured)) is not None:
+        elif (choice := _tried(kind, measured, expected)) is not None:
             tried[kind] = choice
     return NextRun(in_force, tried, confirmed)
-
-
-def _key(kind: CallKind, choice: Choice) -> KindOfCalls:
-    return kind.collective, choice, (kind.size.high or 0).bit_length(), kind.nodes, kind.ppn
 
 
 def _hurts(standing: Standing | None) -> bool:
@@ -222,18 +242,15 @@ def _is_closed(standing: Standing) -> bool:
     return _hurts(standing) or standing.faster_in_calls.high <= THRESHOLD
 
 
-def _tried(choices: Sequence[Choice], measured: Mapping[Choice, Standing]) -> Choice | None:
-    """First what looks faster, for some runs; then what was not looked at, in order; then the rest. None: all choices
-    are surely no more than 3% faster."""
-    open_choices = []
-    for choice in choices:
-        standing = measured.get(choice)
-        if standing is None or not _is_closed(standing):
-            open_choices.append(choice)
-
-    def promise(choice: Choice) -> tuple[bool, bool, float]:
-        s = measured.get(choice)
-        gain = 0.0 if s is None else s.faster_in_calls.estimate
-        return s is not None and gain > THRESHOLD and len(s.launches) < _PATIENT_RUNS, s is None, gain
-
-    return max(open_choices, key=promise, default=None)
+def _tried(
+    kind: CallKind, measured: Mapping[Choice, Standing], expected: Mapping[KindOfCalls, tuple[float, float]]
+) -> Choice | None:
+    """What may be the fastest, by two standard errors: what nobody looked at may be, and what looked slow once is not
+    given up. What was predicted comes first. None: all choices are surely no more than 3% faster."""
+    open_choices = {}
+    for choice in kind.choices:
+        if choice not in measured or not _is_closed(measured[choice]):
+            mean, error = expected.get((kind.where, choice), _UNKNOWN)
+            first = choice == kind.predicted and choice not in measured
+            open_choices[choice] = first, mean + 2.0 * error
+    return max(open_choices, key=lambda choice: open_choices[choice], default=None)

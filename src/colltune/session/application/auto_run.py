@@ -7,6 +7,7 @@ in force that earlier runs found faster, and tries one more choice for each kind
 confirmed or withdrawn by what the runs measure.
 """
 
+import math
 import os
 import tempfile
 import time
@@ -23,7 +24,8 @@ from colltune.catalog import Catalogue
 from colltune.core.errors import ColltuneError, InputError
 from colltune.core.rules import RuleSet, Span
 from colltune.core.sample import DEFAULT, Choice, Scenario, SizeBasis
-from colltune.core.units import format_count, format_duration, format_size
+from colltune.core.switchback import Where
+from colltune.core.units import format_count, format_duration
 from colltune.deploy.applied import put_in_force
 from colltune.deploy.explored import (
     CallKind,
@@ -37,6 +39,7 @@ from colltune.deploy.explored import (
 )
 from colltune.deploy.live_selector import by_selector_alone, with_live
 from colltune.emit.live_rules import LIVE_FILE, LiveEmitter, live_basis, live_numbers
+from colltune.judge.evidence import ALPHA
 from colltune.machine.command_lines import colltune_command
 from colltune.mpi.application import Application, application_of
 from colltune.mpi.detect import ask_flux, mpi_at_hand
@@ -44,11 +47,12 @@ from colltune.mpi.job import find_job
 from colltune.mpi.launch_line import host_file_of
 from colltune.predict.model import TimesModel, load_model
 from colltune.profile.application_profile import Profile
-from colltune.prove.in_run.in_application import NextRun, expected, next_run, standings
+from colltune.prove.in_run.earned import accounts, resting
+from colltune.prove.in_run.in_application import NextRun, expected, in_calls, next_run, standings
 from colltune.prove.replay.on_workbench import UncheckedError, departing, make_safe
 from colltune.session.application.measure_run import Exploration
 from colltune.session.application.run_application import Listener, ReadyRun, RunOptions, RunOutcome, ready_run
-from colltune.session.gain_text import call_text, run_text
+from colltune.session.gain_text import changes_text, choice_text, run_text
 from colltune.session.tuning.payoff import machine_like
 from colltune.store.applications import RUN, ApplicationRun, application_runs
 from colltune.store.earlier import PROFILE, entries, new_entry
@@ -58,11 +62,10 @@ if TYPE_CHECKING:
     from colltune.session.application_gain import ApplicationGain
 
 
-# Below this share of the program's time not even the fastest choice would be felt, and in fewer calls of a communicator
-# than this no run can try one within a risk of 0.1%.
-_LEAST_SHARE, _FEWEST_CALLS = 0.002, 4000
+# Below this share of the program's time not even the fastest choice would be felt, and fewer calls than this hold no
+# pair of blocks behind the first calls of a run.
+_LEAST_SHARE, _FEWEST_CALLS = 0.002, 16
 _MOST_KINDS, _MOST_CHOICES = 32, 6
-_Found = tuple[tuple[str, int, int, int], float, list[Scenario]]
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,7 @@ def prepare(directory: Path, profile: Profile, application: Application) -> Prep
         tuning = with_live(bench, Tuning(bench.environment, default, {}, {}), {})
         save_tuning(directory, tuning)
     model = load_model()
-    kinds = [_kind(bench, model, predicted, *one) for one in costly(profile, bench)]
+    kinds = [_with_choices(bench, model, predicted, *found) for found in costly(profile, bench)]
     emitter = LiveEmitter(bench.catalogue, bench.settings)
     checked, notes = _safe(bench, tuning, [kind for kind in kinds if kind.choices], directory)
     safe = [one for one in checked if one.choices]
@@ -115,10 +118,13 @@ def why_none_is_tried(profile: Profile, catalogue: Catalogue, kinds: Sequence[Ca
     if kinds:
         return "no other algorithm gives right results in the calls that take its time"
     calls = [one for one, _ in profile.tunable() if catalogue.collective(one.collective).nothing_to_tune is None]
-    few = [call for call in calls if call.communicator.even and call.calls < _FEWEST_CALLS]
     share, of_few, of_uneven = (
         sum(one.time_s for one in some) / max(profile.core_s, 1e-12)
-        for some in (calls, few, [call for call in calls if not call.communicator.even])
+        for some in (
+            calls,
+            [call for call in calls if call.communicator.even and call.calls < _FEWEST_CALLS],
+            [call for call in calls if not call.communicator.even],
+        )
     )
     text = f"calls that can be tuned take {share:.1%} of its time"
     if max(of_few, of_uneven) < _LEAST_SHARE:
@@ -127,12 +133,9 @@ def why_none_is_tried(profile: Profile, catalogue: Catalogue, kinds: Sequence[Ca
         return (
             f"{text}, most of it on communicators with different numbers of ranks on their nodes: no rule is for these"
         )
-    most = max(few, key=lambda one: one.calls)
-    size = "" if most.collective == "barrier" else f" of about {format_size(round(most.size_mean))}"
     return (
-        f"{text}, but a run can try a choice only in a kind of call that it makes {_FEWEST_CALLS:,} times, and makes"
-        f" none so often: {most.collective}{size} {most.calls:,.0f} times. `colltune profile` and then `colltune tune"
-        " --profile` measure such calls in launches of their own"
+        f"{text}, most of it in kinds of calls that a run makes fewer than {_FEWEST_CALLS} times: too few to try one."
+        " `colltune profile` and then `colltune tune --profile` measure such calls in launches of their own"
     )
 
 
@@ -151,46 +154,48 @@ def _bench_of(profile: Profile) -> Workbench:
     return bench
 
 
-def costly(profile: Profile, bench: Workbench) -> list[_Found]:
-    """Collective, nodes, ranks per node and class of sizes of the calls that cost most, with their share of the time,
-    and the scenarios that stand for them; the most costly first."""
-    shares: defaultdict[tuple[str, int, int, int], float] = defaultdict(float)
-    stand: defaultdict[tuple[str, int, int, int], set[Scenario]] = defaultdict(set)
+def costly(profile: Profile, bench: Workbench) -> list[tuple[CallKind, list[Scenario]]]:
+    """The kinds of calls that cost most, the most costly first, with no choices yet, and what stands for each."""
+    kinds: dict[Where, CallKind] = {}
+    stand: defaultdict[Where, set[Scenario]] = defaultdict(set)
+    alike = dict(profile.communicators)
     for one, scenarios in profile.tunable():
-        if (
-            one.calls < _FEWEST_CALLS
-            or not one.communicator.even
-            or bench.catalogue.collective(one.collective).nothing_to_tune is not None
-        ):
+        untunable = bench.catalogue.collective(one.collective).nothing_to_tune is not None
+        if one.calls < _FEWEST_CALLS or not one.communicator.even or untunable:
             continue
         basis = live_basis(bench.catalogue, one.collective)
+        part_s = one.time_s / len(scenarios)
         for scenario in scenarios:
-            size_class = scenario.basis_bytes(basis).bit_length()
-            key = (scenario.collective, scenario.nodes, scenario.ppn, size_class)
-            shares[key] += one.time_s / max(profile.core_s, 1e-12) / len(scenarios)
-            stand[key].add(scenario)
-    ordered = sorted(shares, key=lambda key: -shares[key])[:_MOST_KINDS]
-    return [(key, shares[key], sorted(stand[key])) for key in ordered if shares[key] >= _LEAST_SHARE]
+            bits = scenario.basis_bytes(basis).bit_length()
+            size = Span(0, None) if basis is SizeBasis.NONE else size_class(bits)
+            new = CallKind(one.collective, basis, scenario.nodes, scenario.ppn, size, 0.0, 0.0, 0.0, 1, ())
+            kind = kinds.get(new.where, new)
+            kinds[kind.where] = replace(
+                kind,
+                share=kind.share + part_s / max(profile.core_s, 1e-12),
+                calls=kind.calls + one.calls / len(scenarios),
+                time_s=kind.time_s + part_s * one.calls / one.rank_calls,
+                communicators=max(kind.communicators, math.ceil(alike.get(one.communicator, 1.0))),
+            )
+            stand[kind.where].add(scenario)
+    ordered = sorted(kinds.values(), key=lambda kind: -kind.share)[:_MOST_KINDS]
+    return [(kind, sorted(stand[kind.where])) for kind in ordered if kind.share >= _LEAST_SHARE]
 
 
-def _kind(
+def _with_choices(
     bench: Workbench,
     model: TimesModel,
     predicted: Mapping[str, RuleSet],
-    key: tuple[str, int, int, int],
-    share: float,
+    kind: CallKind,
     scenarios: Sequence[Scenario],
 ) -> CallKind:
-    collective, nodes, ppn, bits = key
-    basis = live_basis(bench.catalogue, collective)
-    size = Span(0, None) if basis is SizeBasis.NONE else size_class(bits)
     own = {DEFAULT, *(bench.baseline(scenario) for scenario in scenarios)}
     legal = [choice for choice in bench.legal(scenarios[0]) if choice not in own]
     legal = [choice for choice in legal if all(choice in bench.legal(scenario) for scenario in scenarios[1:])]
     decided = (RuleSet.decided(predicted, scenario) for scenario in scenarios)
     chosen = next((choice for choice in decided if choice in legal), DEFAULT)
     ordered = sorted(_by_promise(model, scenarios[-1], legal), key=lambda choice: choice != chosen)
-    return CallKind(collective, basis, nodes, ppn, size, share, tuple(ordered[:_MOST_CHOICES]), chosen)
+    return replace(kind, choices=tuple(ordered[:_MOST_CHOICES]), predicted=chosen)
 
 
 def _by_promise(model: TimesModel, scenario: Scenario, choices: Sequence[Choice]) -> list[Choice]:
@@ -307,8 +312,24 @@ class _Memory:
         ]
 
     def next_run(self, runs: Sequence[ApplicationRun]) -> NextRun:
-        live = self.tuning.live or {}
-        return next_run(self.candidates.kinds, lambda kind: default_at(live, kind), standings(runs))
+        """The choices of a kind share the error: of all that runs bring into force 1 of 100 kinds may be wrong."""
+        live, judged = self.tuning.live or {}, standings(runs, ALPHA / _MOST_CHOICES)
+        return next_run(self.candidates.kinds, lambda kind: default_at(live, kind), judged, expected(runs, in_calls))
+
+    def exploration(self, plan: NextRun, runs: Sequence[ApplicationRun], risk: float) -> tuple[Exploration, int]:
+        """What the ranks are told of a run with this ``plan``, and how many such runs earn what the first try costs."""
+        ratios, known, waits = expected(runs), {}, [0]
+        for kind, account in accounts(runs, plan.tried).items():
+            key = kind.where, plan.tried[kind]
+            known[key] = account.words(ratios.get(key))
+            waits.append(account.runs_until(ratios.get(key), risk))
+        in_force = {
+            kind: choice  # what was predicted is compared until it is confirmed or withdrawn
+            for kind, choice in plan.in_force.items()
+            if choice != DEFAULT and (choice != kind.predicted or kind in plan.confirmed)
+        }
+        still = {(kind.where, in_force[kind]) for kind in resting(runs, in_force)}
+        return Exploration(live_numbers(self.candidates.text), risk, known, still), min(waits[1:] or waits)
 
 
 def _number_of_next(directory: Path) -> int:
@@ -353,40 +374,18 @@ def ready_auto(
     force = with_candidates(force, candidates, list(in_force.values()), list(tried.values()))
     if unsure := force.check_mpi(command):
         listener(f"warning: {unsure}")
-    exploration = Exploration(live_numbers(candidates.text), options.risk, expected(runs))
+    exploration, waits = memory.exploration(plan, runs, options.risk)
 
     def closing(gain: "ApplicationGain") -> list[str]:
-        return [run_text(number, gain, _changes(plan, memory.next_run(memory.runs())))]
+        changes = changes_text(plan, memory.next_run(memory.runs()))
+        if waits > 1 and not gain.tried:
+            changes += f"; about {waits - 1:,} more runs have to earn what the next try may cost"
+        in_force = [choice for choice in plan.in_force.values() if choice != DEFAULT]
+        return [run_text(number, gain, len(in_force), changes)]
 
     return ReadyRun(options, command, force, (), exploration, application, closing)
 
 
-def _changes(before: NextRun, after: NextRun) -> str:
-    """How many kinds of calls are open after a run, and which rules come into force or leave by it."""
-    came = [kind for kind, choice in after.in_force.items() if choice not in (DEFAULT, before.in_force.get(kind))]
-    left = [kind for kind, choice in before.in_force.items() if choice not in (DEFAULT, after.in_force.get(kind))]
-    texts = [
-        f"{format_count(len(after.tried), 'kind')} of calls still open" if after.tried else "nothing is left to try"
-    ]
-    decided = {kind: holds for kind, holds in after.confirmed.items() if before.confirmed.get(kind) is not holds}
-    changes = {
-        "from the next run on": [(kind, after.in_force[kind]) for kind in came],
-        "no longer used": [(kind, before.in_force[kind]) for kind in left],
-        "predicted and confirmed": [(kind, kind.predicted) for kind, holds in decided.items() if holds],
-        "predicted and withdrawn, for it is not faster here": [
-            (kind, kind.predicted) for kind, holds in decided.items() if not holds
-        ],
-    }
-    for title, some in changes.items():
-        if some:
-            texts.append(f"{title}: " + ", ".join(_text(kind, choice) for kind, choice in some))
-    return "; ".join(texts)
-
-
-def _text(kind: CallKind, choice: Choice) -> str:
-    return f"{call_text(kind.collective, kind.size.low, kind.size.high)} by {choice}"
-
-
 def _predicted_text(kinds: Sequence[CallKind]) -> str:
-    some = [_text(kind, kind.predicted) for kind in kinds if kind.predicted != DEFAULT]
+    some = [choice_text(kind, kind.predicted) for kind in kinds if kind.predicted != DEFAULT]
     return f", what was predicted first ({', '.join(some)})" if some else ""

@@ -8,7 +8,7 @@ import json
 import math
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,22 +78,23 @@ class MeasuredRun:
 class Exploration:
     """``choices``: by their numbers in the rules in force, and in those of what the run may try.
 
-    ``risk``: of the time in their calls, what trying may cost, 1e-6 to 0.1. ``known``: by kind of calls and choice,
-    what earlier runs say of log(default / tuned) of whole blocks, the mean and its standard error.
+    ``risk``: of the time in their calls, what trying may cost, 1e-6 to 0.1. ``known``: of what is tried, what earlier
+    runs say, as ranks read it. ``resting``: what is in force, and is not compared with the default.
     """
 
     choices: Mapping[tuple[str, Choice], int]
     risk: float
-    known: "Mapping[KindOfCalls, tuple[float, float]]"
+    known: "Mapping[KindOfCalls, tuple[int, ...]]"
+    resting: "Collection[KindOfCalls]" = ()
 
     @property
     def variables(self) -> dict[str, str]:
         """What the ranks need. Choices that are tried have the numbers behind those in force."""
+        known = [(len(self.choices), kind, words) for kind, words in self.known.items()]
         said = []
-        for (collective, choice, size_bits, nodes, ppn), ends in self.known.items():
+        for base, ((collective, *where), choice), words in [*known, *((0, kind, (0,) * 9) for kind in self.resting)]:
             if (number := self.choices.get((collective, choice))) is not None:
-                words = [len(self.choices) + number, size_bits, nodes, ppn, *(round(1e6 * end) for end in ends)]
-                said.append("/".join(map(str, words)))
+                said.append("/".join(map(str, [base + number, *where, *words])))
         return {_RISK: str(round(1e6 * self.risk)), _KNOWN: ",".join(said)}
 
 
