@@ -92,12 +92,13 @@ def _asked(command: Sequence[str]) -> dict[str, int] | None:
 @dataclass(frozen=True)
 class LaunchLine:
     """The user's own command line up to the program: ``words``, of which that at ``place`` is the launcher, and those
-    from ``wrappers`` on are what it starts the program by.
+    from ``wrappers`` on are what it starts the program by. ``options``: of the launcher, with their values.
     """
 
     words: tuple[str, ...]
     place: int
     wrappers: int
+    options: tuple[tuple[str, str], ...]
 
     def __str__(self) -> str:
         return shlex.join(self.words)
@@ -109,17 +110,16 @@ class LaunchLine:
     @property
     def binding(self) -> tuple[str, ...]:
         """What puts ranks on cores: options of the launcher, and the programs around the program."""
-        line = _options(self.words)
-        given = [] if line is None else [(n.replace("_", "-"), value) for n, value in line[1]]
+        given = [(n.replace("_", "-"), value) for n, value in self.options]
         options = sorted(f"{'-' if len(n) == 1 else '--'}{n}={value}" for n, value in given if n in _BINDING)
         return (*options, *self.words[self.wrappers :])
 
     def command(self, program: Sequence[str], mpi: str, variables: Mapping[str, str]) -> Command:
         """``program`` in the place of the user's, with ``variables`` set for its ranks. ``mpi``: its library."""
-        family, options, _rest = _options(self.words) or (None, [], [])
+        family = scheduler_launcher(Path(self.launcher))
         first = self.place + (2 if family is Launcher.FLUX else 1)
         needs = {} if family is None else _NEEDED.get(family, {})
-        own = {name for name, _ in options}
+        own = {name for name, _ in self.options}
         added = [word for names, word in needs.items() if not own & set(names)]
         added += forwarded(self.launcher, mpi, variables)
         argv = (*self.words[:first], *added, *self.words[first:], *program)
@@ -135,7 +135,7 @@ def parse_launch_line(command: Sequence[str], environ: Mapping[str, str]) -> Lau
     if line is None:
         shown = shlex.join(command)[:60]
         raise InputError(f"the launch line {shown!r} begins with no launcher that is known", _LINE)
-    rest = line[2]
+    _, options, rest = line
     if ":" in rest:
         raise InputError("the launch line starts several programs", "Give the part of the one to tune for")
     wrappers = len(command) - len(rest)
@@ -148,7 +148,7 @@ def parse_launch_line(command: Sequence[str], environ: Mapping[str, str]) -> Lau
         raise InputError(f"the launch line starts {rest[0]!r}, which is no program here", _LINE)
     place = launcher_place(command, _is_any_launcher)
     assert place is not None
-    return LaunchLine(tuple(command[: wrappers + end]), place, wrappers)
+    return LaunchLine(tuple(command[: wrappers + end]), place, wrappers, tuple(options))
 
 
 def job_of_line(line: LaunchLine, environ: Mapping[str, str]) -> tuple[Job, int, int]:
@@ -163,7 +163,7 @@ def job_of_line(line: LaunchLine, environ: Mapping[str, str]) -> tuple[Job, int,
             "Give it the number of ranks, and of ranks per node",
         )
     nodes, ppn, _ranks = shape
-    hosts = next((value for name, value in (_options(line.words) or (None, [], []))[1] if name in _LISTS), "")
+    hosts = next((value for name, value in line.options if name in _LISTS), "")
     if hosts:
         named = parse_host_file(hosts.replace(",", "\n"), "the launch line", ppn)
         return Job(Scheduler.HOST_FILE, named), nodes, ppn
