@@ -6,7 +6,7 @@ the last of these alone, which is what a running campaign pays for each point. M
 
 ``machine_s_1024``, ``slowdown_1024``: see scale_1024.py. ``decide_s_JOB``, ``rules_worst``, ``peak_mb``: see
 scale_decide.py. ``init_ms``: see scale_start.py. ``plan_NODES_MINUTES``, ``thinking_share_2048``,
-``check_limit_s``: see scale_plan.py.
+``check_limit_s``: see scale_plan.py. ``lookups_per_node_N``: see scale_lookups.py.
 
 Merges its figures into bench/scale.json and prints that.
 """
@@ -28,6 +28,7 @@ from colltune.schedule.filling import FillingPacker
 from colltune.schedule.topology_files import of_paths, parse_slurm_conf
 from scale_1024 import scale_1024
 from scale_decide import scale_decide
+from scale_lookups import scale_lookups
 from scale_plan import scale_plan
 
 HOSTS, PER_LEAF, LEAVES_PER_SPINE, WAITING = 10_000, 16, 25, 256
@@ -77,6 +78,7 @@ def main() -> None:
         **scale_decide(),
         **scale_1024(),
         **scale_plan(),
+        **scale_lookups(),
     }
     path = Path("bench/scale.json")
     path.parent.mkdir(exist_ok=True)
