@@ -18,6 +18,12 @@ class InnerCall(NamedTuple):
     across: bool
     choice: Choice
 
+    def ranks_in(self, scenario: Scenario) -> int:
+        """How many ranks make it; 0 where nobody does."""
+        if scenario.ppn < 2 or (self.across and scenario.nodes < 2):
+            return 0
+        return scenario.nodes if self.across else scenario.ppn
+
 
 class SharedCall(NamedTuple):
     """An inner call by all that a file can compare: what runs there is the same below every rule."""
@@ -34,10 +40,8 @@ Inner = Callable[[str, Choice], Sequence[InnerCall]]
 
 def shared_calls(inner: Inner, scenario: Scenario, choice: Choice) -> dict[SharedCall, Choice]:
     """What runs in each inner call of ``choice`` in ``scenario``: scenarios with one in common have to agree on it."""
-    nodes, ppn, size = scenario.nodes, scenario.ppn, scenario.size_bytes
-    calls = inner(scenario.collective, choice) if ppn > 1 else ()
     return {
-        SharedCall(call.where, call.collective, nodes if call.across else ppn, size): call.choice
-        for call in calls
-        if nodes > 1 or not call.across
+        SharedCall(call.where, call.collective, ranks, scenario.size_bytes): call.choice
+        for call in inner(scenario.collective, choice)
+        if (ranks := call.ranks_in(scenario))
     }

@@ -248,8 +248,9 @@ def _settled_below(
     kind: InnerCall, scenarios: Sequence[Scenario], settled: Mapping[SharedCall, Choice]
 ) -> list[Choice | None]:
     """What is settled for the ``kind`` of calls of each of ``scenarios``."""
-    calls = (shared_calls(lambda *_: (kind,), scenario, kind.choice) for scenario in scenarios)
-    return [next(map(settled.get, some), None) for some in calls]
+    of_kind = (kind.where, kind.collective)
+    here = {(call.ranks, call.size_bytes): value for call, value in settled.items() if call[:2] == of_kind}
+    return [here.get((kind.ranks_in(scenario), scenario.size_bytes)) for scenario in scenarios]
 
 
 def _settled(

@@ -18,6 +18,7 @@ Floats = NDArray[np.float64]
 class _Legal(NamedTuple):
     """Choices that are legal together, with their columns, and these alone."""
 
+    choices: tuple[Choice, ...]
     columns: Mapping[Choice, int]
     places: NDArray[np.int_]
 
@@ -40,7 +41,7 @@ class Selection:
     measured: Measured
     _log_times: dict[Scenario, Floats] = field(default_factory=dict, init=False, repr=False)
     _legal: dict[Scenario, "_Legal"] = field(default_factory=dict, init=False, repr=False)
-    _together: dict[tuple[Choice, ...], "_Legal"] = field(default_factory=dict, init=False, repr=False)
+    _together: dict[int, "_Legal"] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def columns(self) -> dict[Choice, int]:
@@ -54,9 +55,11 @@ class Selection:
     def _of(self, scenario: Scenario) -> "_Legal":
         if (legal := self._legal.get(scenario)) is None:
             choices = self.space.choices(scenario)
-            if (legal := self._together.get(choices)) is None:
+            # Many scenarios have the same tuple; to hash each takes longer than all the rest.
+            if (legal := self._together.get(id(choices))) is None:
                 columns = {choice: self.columns[choice] for choice in choices if choice in self.columns}
-                legal = self._together[choices] = _Legal(columns, np.array([*columns.values()], dtype=int))
+                legal = _Legal(choices, columns, np.array([*columns.values()], dtype=int))
+                self._together[id(choices)] = legal
             self._legal[scenario] = legal
         return legal
 
