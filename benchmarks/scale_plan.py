@@ -13,6 +13,8 @@ from __future__ import annotations
 import math
 from time import process_time
 
+from threadpoolctl import threadpool_limits
+
 from colltune.catalog import load
 from colltune.core.sample import Sample, Scenario, Status
 from colltune.core.space import Space, shapes, tuned_sizes, weights_in_job
@@ -65,6 +67,7 @@ def planned(check: ReplaySlice) -> dict[str, float]:
     return figures
 
 
+@threadpool_limits.wrap(limits=1)  # as `tune` runs
 def thinking_share() -> float:
     """Of a learner that asks for one scenario after another, each with all of its choices."""
     name, shape = "bcast", (NODES[-1], PPN)
