@@ -22,7 +22,7 @@ from time import process_time
 
 import numpy as np
 
-from colltune.catalog import load
+from colltune.catalog import Catalogue, load
 from colltune.cli import OBJECTS_TO_COLLECT
 from colltune.core.sample import DEFAULT, Choice, Scenario
 from colltune.core.space import Prediction, Space, shapes, tuned_sizes, weights_in_job
@@ -32,7 +32,7 @@ from colltune.distill.minimal_rules import distill_proven
 from colltune.emit.mpich.below import agreeing, inner_calls
 from scale_start import RULES, scale_start
 
-JOBS = {"2048x12": (2048, 12), "512x64": (512, 64)}
+NAME, JOBS = "bcast", {"2048x12": (2048, 12), "512x64": (512, 64)}
 
 
 class Invented:
@@ -52,13 +52,17 @@ class Invented:
         return plain + own + noise + (0.1 if choice == DEFAULT else 0.0)
 
 
+def broadcasts(catalogue: Catalogue, nodes: int, ppn: int) -> Space:
+    grid = [Scenario(NAME, n, p, size) for n, p in shapes(nodes, ppn) for size in tuned_sizes(NAME, 1, 1 << 20)]
+    return Space(NAME, tuple(grid), catalogue.legal, weights_in_job(nodes, ppn))
+
+
 def scale_decide() -> dict[str, float]:
     """Seconds of the processor by job, without the model's; rules and what they gain."""
     gc.set_threshold(OBJECTS_TO_COLLECT)  # as the command runs
-    catalogue, name, figures = load("mpich", "5.0.2"), "bcast", {"rules_worst": 0.0, "rules_gain": 1.0}
+    catalogue, name, figures = load("mpich", "5.0.2"), NAME, {"rules_worst": 0.0, "rules_gain": 1.0}
     for job, (nodes, ppn) in JOBS.items():
-        grid = [Scenario(name, n, p, size) for n, p in shapes(nodes, ppn) for size in tuned_sizes(name, 1, 1 << 20)]
-        space = Space(name, tuple(grid), catalogue.legal, weights_in_job(nodes, ppn))
+        space = broadcasts(catalogue, nodes, ppn)
         pairs = list(space.pairs())
         model = Invented(pairs)
         began_s = process_time()
@@ -69,7 +73,7 @@ def scale_decide() -> dict[str, float]:
         figures[f"decide_s_{job}"] = round(process_time() - asked_s - (asked_s - began_s), 2)
         basis = catalogue.collective(name).basis
         fewer = with_few_rules(decided, space, basis)
-        whole, kept = (sum(space.weight(s) * one.gains[s] for s in grid) for one in (decided, fewer))
+        whole, kept = (sum(space.weight(s) * one.gains[s] for s in space.scenarios) for one in (decided, fewer))
         figures["rules_gain"] = round(min(figures["rules_gain"], kept / whole), 3)
         rules = len(distill_proven(fewer.choices, space, basis).rules)
         figures["rules_worst"] = max(figures["rules_worst"], float(rules))

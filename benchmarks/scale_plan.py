@@ -16,8 +16,7 @@ from time import process_time
 from threadpoolctl import threadpool_limits
 
 from colltune.catalog import load
-from colltune.core.sample import Sample, Scenario, Status
-from colltune.core.space import Space, shapes, tuned_sizes, weights_in_job
+from colltune.core.sample import Sample, Status
 from colltune.learn.decision import DecisionLearner
 from colltune.measure.replay import MeasuringCost
 from colltune.prove.replay.conformance import rank_counts
@@ -25,7 +24,7 @@ from colltune.prove.replay.on_workbench import ReplaySlice, short_limit_s
 from colltune.session.plan import LaunchCosts, costs_of
 from colltune_study.recorded.dataset import load_grids
 from scale_1024 import TABLE
-from scale_decide import Invented
+from scale_decide import Invented, broadcasts
 
 NODES, PPN, MINUTES = (128, 512, 2048), 12, (5, 10, 20)
 LAUNCH_S, CASE_S, THINKING_S = 25.0, 0.01, 60.0
@@ -70,10 +69,7 @@ def planned(check: ReplaySlice) -> dict[str, float]:
 @threadpool_limits.wrap(limits=1)  # as `tune` runs
 def thinking_share() -> float:
     """Of a learner that asks for one scenario after another, each with all of its choices."""
-    name, shape = "bcast", (NODES[-1], PPN)
-    catalogue = load("mpich", "5.0.2")
-    grid = [Scenario(name, n, p, size) for n, p in shapes(*shape) for size in tuned_sizes(name, 1, 1 << 20)]
-    space = Space(name, tuple(grid), catalogue.legal, weights_in_job(*shape))
+    space = broadcasts(load("mpich", "5.0.2"), NODES[-1], PPN)
     truth, learner = Invented(list(space.pairs())), DecisionLearner(space, 0)
     machine_s = thinking_s = 0.0
     while machine_s < THINKING_S:
