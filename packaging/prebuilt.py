@@ -69,7 +69,7 @@ class PrebuiltHook(BuildHookInterface):  # type: ignore[type-arg]
 
 def make(place: Path, mpis: Mapping[str, Path], cc: str) -> None:
     """Writes ready/ABI/PROGRAM into ``place``, by the compiler command ``cc``. Raises InputError where that fails."""
-    from colltune.machine.compile import ENTRY, Source, compile_source, library_sources
+    from colltune.machine.compile import ENTRY, Compilation, compile_source, library_sources
     from colltune.machine.prebuilt import CORE, DIRECTORY_PLACE, LIBRARY_PLACE, OF_OBJECT, asked_of_mpi, read_symbols
 
     stub = place / "stub.so"
@@ -86,9 +86,9 @@ def make(place: Path, mpis: Mapping[str, Path], cc: str) -> None:
     jobs = [(any_one, library_sources(any_one, LIBRARY_PLACE)[1], f"{ENTRY}.so")]
     for folder, compiler in compilers.items():
         (place / "ready" / folder).mkdir(parents=True)
-        jobs += [(compiler, Source.of(compiler, names), f"{folder}/{'+'.join(names)}") for names in PROGRAMS]
+        jobs += [(compiler, Compilation.of(compiler, names), f"{folder}/{'+'.join(names)}") for names in PROGRAMS]
         jobs += [
-            (compiler, Source.of(compiler, names, "-shared", "-fPIC"), f"{folder}/{'+'.join(names)}.so")
+            (compiler, Compilation.of(compiler, names, "-shared", "-fPIC"), f"{folder}/{'+'.join(names)}.so")
             for names in LIBRARIES
         ]
         jobs.append((compiler, library_sources(compiler, LIBRARY_PLACE)[0], f"{folder}/{CORE}.so"))

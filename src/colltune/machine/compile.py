@@ -157,7 +157,7 @@ def build_parts(mpicc: str | Path, names: Sequence[str], cache: Path | None = No
 
 def build_cpp(compiler: str | Path, directory: Path, cache: Path | None = None) -> Path:
     """The program made from the C++ in ``directory``; compiled if it is not yet there. Raises as ``build``."""
-    return _made(compiler, Source.within(compiler, [directory], [directory], ".cpp"), directory.name, cache)
+    return _made(compiler, Compilation.within(compiler, [directory], [directory], ".cpp"), directory.name, cache)
 
 
 def build_library(mpicc: str | Path, cache: Path | None = None) -> Path:
@@ -183,11 +183,11 @@ def build_library(mpicc: str | Path, cache: Path | None = None) -> Path:
     return target
 
 
-def library_sources(mpicc: str | Path, library: str) -> "tuple[Source, Source]":
+def library_sources(mpicc: str | Path, library: str) -> "tuple[Compilation, Compilation]":
     """Of the core of libcolltune.so, and of what stands before it: for the MPI whose library has that name."""
-    core = Source.of(mpicc, LIBRARY_PARTS, "-shared", "-fPIC", "-pthread", "-fvisibility=hidden")
+    core = Compilation.of(mpicc, LIBRARY_PARTS, "-shared", "-fPIC", "-pthread", "-fvisibility=hidden")
     named = (*core.flags[-4:], f'-DCT_MPI_LIBRARY="{library}"', "-Wl,--as-needed")
-    return core, Source.of(mpicc, (ENTRY,), *named)
+    return core, Compilation.of(mpicc, (ENTRY,), *named)
 
 
 def core_beside(library: Path, mpi: str) -> Path:
@@ -211,7 +211,7 @@ def _answer(probe: Path) -> tuple[str, list[str]]:
 
 
 @dataclass(frozen=True)
-class Source:
+class Compilation:
     """What one program or library is compiled from. ``wrapper``: what the compiler wrapper would run."""
 
     flags: tuple[str, ...]
@@ -220,7 +220,7 @@ class Source:
     wrapper: str
 
     @classmethod
-    def of(cls, mpicc: str | Path, names: Sequence[str], *more: str) -> "Source":
+    def of(cls, mpicc: str | Path, names: Sequence[str], *more: str) -> "Compilation":
         """Directories under native/; COMMON is in all but the library that is linked to no MPI."""
         beside = TIMING_PARTS if AGENT in names else ()
         directories = [source_directory(name) for name in (*names, *beside, COMMON)]
@@ -235,7 +235,7 @@ class Source:
         included: Sequence[Path],
         language: Literal[".c", ".cpp"],
         *more: str,
-    ) -> "Source":
+    ) -> "Compilation":
         """All of ``language`` in the directories ``made``, which may include what is in ``included``."""
         try:
             wrapper = run_launch([str(compiler), "-show"], around_wrapper(compiler, os.environ), 60.0)
@@ -257,7 +257,7 @@ class Source:
         return [*self.flags, *map(str, self.sources)]
 
 
-def _digest(mpicc: str | Path, identity: str, *parts: Source) -> str:
+def _digest(mpicc: str | Path, identity: str, *parts: Compilation) -> str:
     """Of all that decides what the compiler makes."""
     digest = hashlib.sha256(f"{mpicc} {identity}".encode())
     for part in parts:
@@ -269,11 +269,13 @@ def _digest(mpicc: str | Path, identity: str, *parts: Source) -> str:
 
 
 def _build(mpicc: str | Path, names: Sequence[str], cache: Path | None, shared: bool) -> Path:
-    source = Source.of(mpicc, names, *(("-shared", "-fPIC") if shared else ()))
+    source = Compilation.of(mpicc, names, *(("-shared", "-fPIC") if shared else ()))
     return _made(mpicc, source, names[0], cache, ".so" if shared else "")
 
 
-def _made(compiler: str | Path, source: Source, name: str, cache: Path | None, ending: Literal["", ".so"] = "") -> Path:
+def _made(
+    compiler: str | Path, source: Compilation, name: str, cache: Path | None, ending: Literal["", ".so"] = ""
+) -> Path:
     """The file in the cache, compiled if it is not yet there."""
     target = (cache or cache_directory(os.environ)) / f"{name}-{_digest(compiler, '', source)}{ending}"
     if not is_own(target):
