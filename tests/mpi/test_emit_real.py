@@ -247,10 +247,11 @@ def test_a_posix_file_hands_calls_inside_a_node_to_the_general_one(
     files = emitter.emit([RuleSet.always("bcast", SizeBasis.MESSAGE, parse_choice(choice))])
     general = parse_tree(files[GENERAL_FILE])
     intra = general["collective=bcast"]["comm_type=intra"]
-    inner = intra["comm_hierarchy=any"]
+    rest = list(intra)[-1]  # of those that are not the parent: what it is called follows from what stands before it
+    inner = intra[rest]
     trap: Tree = {"algorithm=MPIR_Allgather_intra_ring": {}}
     sizes: Tree = {"avg_msg_size<=4095": inner, "avg_msg_size<=4096": trap, "avg_msg_size=any": inner}
-    intra["comm_hierarchy=any"] = {"comm_size<=2": inner, "comm_size=any": sizes}
+    intra[rest] = {"comm_size<=2": inner, "comm_size=any": sizes}
     for name, content in {**files, GENERAL_FILE: format_tree(general)}.items():
         (tmp_path / name).write_bytes(content)
     settings = {"MPIR_CVAR_NUM_CLIQUES": "2", "MPIR_CVAR_POSIX_NUM_COLLS_THRESHOLD": "0", "LD_PRELOAD": ucx_counter()}
