@@ -51,11 +51,11 @@ class Limit(NamedTuple):
 
 
 LIMITS = {
-    "lines_python": Limit(42_901, 41_500),
-    "lines_study": Limit(5_890, 7_500),
-    "lines_c": Limit(15_023, 13_500),
-    "lines_tests": Limit(44_327, 38_000),
-    "lines_benchmarks": Limit(10_624, 10_500),
+    "lines_python": Limit(43_496, 41_500),
+    "lines_study": Limit(5_870, 7_500),
+    "lines_c": Limit(15_150, 13_500),
+    "lines_tests": Limit(45_082, 38_000),
+    "lines_benchmarks": Limit(10_768, 10_500),
     "long_functions": Limit(0, 0),
     "class_names_twice": Limit(0, 0),
     "circles": Limit(0, 0),
