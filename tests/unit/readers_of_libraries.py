@@ -186,9 +186,10 @@ def live_rules(data: bytes) -> None:
 def _explored(*choices: str) -> bytes:
     """What `run --auto` knows of a program."""
     application = {"command": ["mpiexec", "./app"], "name": "app", "digest": "12ab"}
-    kind = {"collective": "bcast", "basis": "message", "nodes": 2, "ppn": 2, "size": [64, 127], "share": 0.1}
-    kinds = [{**kind, "choices": choices}]
-    return json.dumps({"schema": 2, "application": application, "mpi_build": "1f", "kinds": kinds}).encode()
+    call = {"collective": "bcast", "basis": "message", "nodes": 2, "ppn": 2, "size": [64, 127], "communicators": 1}
+    known = {"share": 0.1, "calls": 400.0, "time_s": 0.5, "predicted": "default"}
+    kinds = [{**call, **known, "choices": choices}]
+    return json.dumps({"schema": 3, "application": application, "mpi_build": "1f", "kinds": kinds}).encode()
 
 
 def _explored_live() -> list[bytes]:

@@ -66,17 +66,3 @@ def test_constants_are_scaled_by_what_the_hardware_does():
     assert ratio["node_bytes"] == pytest.approx(0.25)
     assert ratio["network_rounds"] == pytest.approx(1.0)
     assert bench.by_hardware(nodes, "fast", "slow", own) == pytest.approx(own["slow"])
-
-
-def test_the_table_with_most_losses_is_told_beside_the_mean():
-    # One in ten is predicted to lose; of one table none does, of the other all.
-    tables = {"good": [one(-0.7, 0.45, -1.0)] * 20, "bad": [one(-0.7, 0.45, 1.0)] * 20}
-    (row,) = bench.reliability(tables)
-    assert 0.05 < row["predicted"] < 0.15
-    assert (row["observed"], row["worst"], row["tables"]) == (0.5, 1.0, 2.0)
-
-
-def test_the_plot_is_drawn(tmp_path):
-    row = {"predicted": 0.1, "observed": 0.05, "worst": 0.2}
-    bench.draw([row], tmp_path / "plot.png")
-    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")

@@ -1,6 +1,7 @@
 """Predictions: costs, messages in flight, times learned of other machines, and when a guess replaces the default."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from colltune.predict.cost import RELATIVE_COLUMNS, TERMS, Sent, kind_of, terms
 from colltune.predict.deviation import LOSS, deviations, probability_of_loss
 from colltune.predict.guesses import MOST_PROBABLE, gain_texts, vetoed
 from colltune.predict.model import TimesModel
-from colltune_study.research.reliability import reliability
+from colltune_study.research.reliability import draw_reliability, reliability
 from colltune_study.training.constants import fit_constants, pooled
 from colltune_study.training.learned_times import bearable, learn_times, turn_by_turn
 from colltune_study.training.pair_kernel import PRIOR_THETA, PairKernel, amplitudes
@@ -248,12 +249,14 @@ def test_the_probability_of_a_loss_is_the_tail_of_a_student_t() -> None:
     assert probability_of_loss(mean, std) == pytest.approx(expected, rel=1e-9)
 
 
-def test_what_was_predicted_is_compared_with_what_happened_by_tables_of_equal_weight() -> None:
+def test_what_was_predicted_is_compared_with_what_happened_by_tables_of_equal_weight(tmp_path: Path) -> None:
     said, lost = np.repeat([0.02, 0.3], 40), np.arange(80) % 10 == 0
     few = said[:10], lost[:10]  # too few to say anything
     rows = reliability({"a": (said, lost), "b": (said, ~lost), "c": few})
     assert [row["predicted"] for row in rows] == pytest.approx([0.02, 0.3])
     assert [(row["observed"], row["worst"], row["tables"]) for row in rows] == [pytest.approx((0.5, 0.9, 2))] * 2
+    draw_reliability(rows, "a loss", tmp_path / "plot.png")
+    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_hyperparameters_are_fitted_to_what_is_left_of_others() -> None:

@@ -29,6 +29,7 @@ from colltune.store.tuning import write_files
 FOLDER = "candidates"
 VARIABLE = "COLLTUNE_CANDIDATES"
 _RECORD, _SCHEMA = "candidates.json", 3
+_MOST = 1e15  # calls, or seconds, of all ranks in a run
 _MARK = Choice("inside")  # of no library: where a region is
 
 
@@ -103,7 +104,9 @@ class _WrittenKind(msgspec.Struct):
 
     def read(self) -> CallKind:
         size, choices = Span(*self.size), tuple(map(read_choice, self.choices))
-        if self.collective not in COLLECTIVES or size.is_empty or min(self.nodes, self.ppn, size.low + 1) < 1:
+        counts = self.nodes, self.ppn, size.low + 1, self.communicators
+        known = self.collective in COLLECTIVES and not size.is_empty and min(counts) >= 1
+        if not known or not (0.0 < self.calls < _MOST and 0.0 <= self.time_s < _MOST):
             raise ValueError(f"{self} is no kind of call")
         read = {"size": size, "choices": choices, "predicted": read_choice(self.predicted)}
         return CallKind(**{**msgspec.structs.asdict(self), **read})
