@@ -2,7 +2,6 @@
 
 from collections import UserDict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -10,29 +9,10 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from colltune.core.extras import __version__, has_study, study
+from colltune.core.extras import CommandEntry, __version__, has_study, study
 
 _ABOUT_STUDY = "For people who study how tuning works, and for clusters that are not at hand."
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
-
-
-@dataclass(frozen=True)
-class CommandEntry:
-    """A command, before anything of it is imported.
-
-    ``summary``: its line in the help. ``module``: with its package; "" for that of its name in ``colltune.cli``.
-
-    ``command_class``: a class there that reads the arguments. ``passes_on``: what follows belongs to another program.
-    ``is_group``: the command has commands itself.
-    """
-
-    summary: str
-    module: str = ""
-    passes_on: bool = False
-    command_class: str = ""
-    is_group: bool = False
-
-
 # By what a reader wants to do, in the order of the help. Each summary fits a line of 80 columns.
 _SECTIONS = {
     "What everybody needs": {

@@ -4,6 +4,7 @@ These are imported where they are used, and named as pip knows them if missing. 
 distribution of the same repository, for people who study how tuning works.
 """
 
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,23 @@ def extra(module: str, purpose: str, instead: str = "") -> Any:
         raise InputError(
             f"{purpose} needs {package}", f"Run pip install {package}{', ' if instead else ''}{instead}"
         ) from error
+
+
+@dataclass(frozen=True)
+class CommandEntry:
+    """A command, of colltune or of the study, before anything of it is imported.
+
+    ``summary``: its line in the help. ``module``: with its package; "" for that of its name in ``colltune.cli``.
+
+    ``command_class``: a class there that reads the arguments. ``passes_on``: what follows belongs to another program.
+    ``is_group``: the command has commands itself.
+    """
+
+    summary: str
+    module: str = ""
+    passes_on: bool = False
+    command_class: str = ""
+    is_group: bool = False
 
 
 _STUDY = "colltune-study"

@@ -1,6 +1,6 @@
 """The commands of `colltune study`, one file each."""
 
-from colltune.cli.app import CommandEntry
+from colltune.core.extras import CommandEntry
 
 COMMANDS = {
     "collect": CommandEntry("Measure every algorithm at every size, into a table", "colltune_study.cli.collect"),
