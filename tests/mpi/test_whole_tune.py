@@ -111,7 +111,7 @@ def test_nothing_that_was_measured_is_lost(out: Path) -> None:
 
 
 def test_the_commands_work_on_it(out: Path) -> None:
-    report = " ".join(colltune("report", str(out), "--text").stdout.split())
+    report = " ".join(colltune("report", str(out), "--text", "--all").stdout.split())
     assert "1 node x 2 ranks; 1 node x 3 ranks" in report
     assert "stopped because" in report
     colltune("verify", "--results", str(out), "--short")
