@@ -57,6 +57,16 @@ def keep_one_that_can_be_delayed(memory: Path) -> None:
     save_candidates(memory, replace(found, kinds=(replace(kind, choices=tuple(flat[:1])),)))
 
 
+def run_until_in_force(loop: Measured, memory: Path, calls: int, runs: int, each_says: str) -> None:
+    """From the second run on, below number ``runs``, until the one that brings a choice into force."""
+    for number in range(2, runs):
+        said = run(loop, memory, calls, 0)
+        assert f"run {number}: {each_says}" in said
+        if "from the next run on: bcast" in said:
+            return
+    pytest.fail(f"no choice is faster than a default that takes 1 ms longer: {said}")
+
+
 def test_runs_find_a_faster_choice_use_it_and_leave_it_where_it_turns_bad(
     mpi: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,13 +76,7 @@ def test_runs_find_a_faster_choice_use_it_and_leave_it_where_it_turns_bad(
     assert "run 1: recorded what the program calls; 1 kind of its calls can be tuned" in run(loop, memory, 5000, 0)
     keep_one_that_can_be_delayed(memory)
     delay(loop, monkeypatch, "default", 1000)
-    for number in range(2, 6):
-        said = run(loop, memory, 2000, 0)
-        assert f"run {number}: no rule in force yet; 1 choice tried" in said
-        if "from the next run on: bcast" in said:
-            break
-    else:
-        pytest.fail(f"no choice is faster than a default that takes 1 ms longer: {said}")
+    run_until_in_force(loop, memory, 2000, 6, "no rule in force yet; 1 choice tried")
     assert 0 < tried_in_last(memory) < 0.2 * 2000
     # The calls of both runs pay for comparing the rule with the default.
     assert "1 rule in force, not compared with the default in this run; nothing is left" in run(loop, memory, 6000, 0)
@@ -95,13 +99,7 @@ def test_short_runs_find_what_none_of_them_could(
     assert "1 kind of its calls can be tuned" in run(loop, memory, 200, 0)
     keep_one_that_can_be_delayed(memory)
     delay(loop, monkeypatch, "default", 1000)
-    for number in range(2, 40):
-        said = run(loop, memory, 200, 0)
-        assert f"run {number}: no rule in force yet" in said
-        if "from the next run on: bcast" in said:
-            break
-    else:
-        pytest.fail(f"no choice is faster than a default that takes 1 ms longer: {said}")
+    run_until_in_force(loop, memory, 200, 40, "no rule in force yet")
     pairs = [len(cell.pairs) for one in application_runs(memory) for job in one.jobs for cell in job.cells]
     assert len(pairs) >= 3
     assert max(pairs) <= 3
