@@ -1,6 +1,7 @@
 """The decision learner: its processes, what it measures first, what it leaves out, what that gains, when it stops."""
 
 from collections import defaultdict
+from random import Random
 
 import numpy as np
 import pytest
@@ -269,6 +270,31 @@ def test_a_learner_of_more_scenarios_than_it_looks_at_says_something_of_all() ->
     assert np.isfinite(found).all()
     assert (found[::40] == 0.0).all()
     assert (np.delete(found, np.arange(0, 480, 40)) > 0.0).all()
+
+
+def test_what_may_be_asked_for_is_what_was_told_leaves_however_it_came():
+    """Pending, measured in parts, failed and given up everywhere, in any order."""
+    space, random = small_space(), Random(3)
+    learner, history = DecisionLearner(space, 0), History(space)
+    pending: set[tuple[Scenario, Choice]] = set()
+    for step in range(120):
+        pair = random.choice(list(space.pairs()))
+        if random.random() < 0.3:
+            learner.tell_pending(Point(pair[0], (pair[1],)))
+            pending.add(pair)
+        else:
+            [status] = random.choices([Status.OK, Status.INAPPLICABLE, Status.HUNG], [30, 3, 1 if step > 60 else 0])
+            sample = Sample(*pair, status, (1e-6,) * random.choice((3, 17)) if status is Status.OK else (), launch=step)
+            learner.tell([sample])
+            history.tell([sample])
+            pending.discard(pair)
+        for row, scenario in enumerate(space.scenarios):
+            candidates = set(history.candidates(scenario))
+            for number, choice in enumerate(space.all_choices):
+                samples = history.samples_of((scenario, choice))
+                measured_enough = len(samples) > 1 or sum(len(sample.times_s) for sample in samples) >= 20
+                free = choice in candidates and (scenario, choice) not in pending and not measured_enough
+                assert learner._free[row, number] == free, (step, scenario, choice)
 
 
 def test_only_wrong_results_leave_nothing_to_learn_from():

@@ -106,8 +106,9 @@ class Belief:
         # Of each choice the covariance is scale * prior - root.T @ root: a row more for each measurement, and no (N, N)
         # of its own.
         self._roots: list[Floats] = []
+        cross, trend, grid = kernel(theta, seen.z, z), self._trend_at(z), np.arange(len(z))
         for number, process in enumerate(self._processes):
-            mean, root, scale = self._posterior(number, z, np.arange(len(z)))
+            mean, root, scale = self._posterior(number, cross[self._of_choice[number]], trend, grid)
             self.mean[:, number] = mean
             self._roots.append(math.sqrt(scale) * root)
             known = np.square(self._roots[number]).sum(axis=0)
@@ -121,18 +122,24 @@ class Belief:
             self._processes[number].scale * prior - root[:, rows].T @ (root if at is None else root[:, at])
         )
 
-    def _posterior(self, number: int, z: Floats, grid_row: Rows) -> tuple[Floats, Floats, float]:
-        """Mean, root and scale of one choice at ``z``; ``grid_row``: the row of the grid of each, -1 for none."""
+    def _trend_at(self, z: Floats) -> Floats:
+        return self._trend.at(z) if self._trend else np.full(len(z), _UNKNOWN)
+
+    def _posterior(self, number: int, cross: Floats, trend: Floats, grid_row: Rows) -> tuple[Floats, Floats, float]:
+        """Mean, root and scale of one choice at n places; ``grid_row``: the row of the grid of each, -1 for none.
+
+        ``cross`` (k, n): the covariance of the smooth part between its observations and these.
+        """
         seen_row = self._seen.row[self._of_choice[number]]
         same = (seen_row[:, None] == grid_row[None, :]) & (grid_row >= 0)[None, :]
         process = self._processes[number]
-        mean, root = process.mean_and_root(z, same)
-        trend = self._trend.at(z) if self._trend else np.full(len(z), _UNKNOWN)
+        mean, root = process.mean_and_root(cross + rough_variance(self.theta) * same)
         return trend + mean, root, process.scale
 
     def at(self, z: Floats, grid_row: Rows, number: int) -> tuple[Floats, Floats]:
         """Means and variances (n,) of one choice at any ``z`` (n, 3), in the grid or not."""
-        mean, root, scale = self._posterior(number, z, grid_row)
+        cross = kernel(self.theta, self._seen.z[self._of_choice[number]], z)
+        mean, root, scale = self._posterior(number, cross, self._trend_at(z), grid_row)
         prior = kernel_diagonal(self.theta, z) + rough_variance(self.theta)
         return mean, np.asarray(np.maximum(scale * (prior - (root * root).sum(axis=0)), 0.0))
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from colltune.core.medians import breaks
 from colltune.core.sample import Sample, Scenario, Status
 from colltune.core.space import Model, Point, Space
 from colltune.learn.belief import MEASURED_SD, Belief, Observations, fit_hyperparameters, log_variances, observations
@@ -88,7 +89,6 @@ class DecisionLearner:
         self._steps = max(self._settings.stop_steps, round(self._settings.stop_share * sum(1 for _ in space.pairs())))
         shape = (len(space.scenarios), len(self._choices))
         self._candidate: Mask = np.zeros(shape, dtype=bool)
-        self._pending: Mask = np.zeros(shape, dtype=bool)
         self._done = np.zeros(shape, dtype=np.intp)  # repetitions
         self._looks = np.zeros(shape, dtype=np.intp)
         self._rows: Rows = np.zeros(0, dtype=np.intp)  # the scenarios that are considered
@@ -103,19 +103,20 @@ class DecisionLearner:
         self._good = False  # whether the selection was, when the posterior last changed, good enough to stop
         self._calm = 0  # decisions in a row that were good enough to stop
         self._judged = 0
-        self._find_candidates()
+        for row, scenario in enumerate(space.scenarios):
+            self._candidate[row, [self._number[choice] for choice in space.choices(scenario)]] = True
+        self._free = self._candidate.copy()  # candidates that are neither fully measured nor pending
 
     def tell(self, samples: Sequence[Sample]) -> None:
         new = self._history.tell(samples)
+        for sample in new:
+            self._account(sample)
         for sample in samples:
             row, number = self._row.get(sample.scenario), self._number.get(sample.choice)
             if row is not None and number is not None:
-                self._pending[row, number] = False
+                self._free[row, number] = self._is_free(row, number)
                 self._plan = [one for one in self._plan if one[:2] != (self._place.get(row), number)]
-        for sample in new:
-            self._account(sample)
         if any(sample.status is not Status.OK for sample in new):
-            self._find_candidates()
             self._belief = None
         self._news += [sample for sample in new if sample.status is Status.OK and sample.times_s]
 
@@ -124,7 +125,7 @@ class DecisionLearner:
         row = self._row.get(point.scenario)
         for choice in point.choices:
             if row is not None and choice in self._number:
-                self._pending[row, self._number[choice]] = True
+                self._free[row, self._number[choice]] = False
 
     def ask(self, count: int) -> list[Point]:
         belief, duels = self._believe()
@@ -188,7 +189,7 @@ class DecisionLearner:
             news, self._judged = self._history.told - self._judged, self._history.told
             before, duels = self._duels, self._believe()[1]
             if duels is not before:
-                unseen = (self._free & (self._looks == 0))[self._rows]
+                unseen = self._free[self._rows] & (self._looks[self._rows] == 0)
                 loss, mistakes = duels.expected_loss(unseen, _SIGNIFICANT)
                 self._good = loss <= self._settings.stop_loss and mistakes <= self._settings.stop_mistakes
             self._calm = self._calm + news if self._good else 0
@@ -208,20 +209,21 @@ class DecisionLearner:
             self._number, self._history, self._seen(), self._seed, settings.freedom, settings.fit_iterations
         )
 
-    @property
-    def _free(self) -> Mask:
-        """(N, M): the candidates that are neither fully measured nor pending."""
+    def _is_free(self, row: int, number: int) -> bool:
         settings = self._settings
-        return (
-            self._candidate
-            & ~self._pending
-            & (self._done < settings.repetitions)
-            & (self._looks < (2 if settings.fewest < settings.repetitions else 1))
+        return bool(
+            self._candidate[row, number]
+            and self._done[row, number] < settings.repetitions
+            and self._looks[row, number] < (2 if settings.fewest < settings.repetitions else 1)
         )
 
     def _account(self, sample: Sample) -> None:
         row, number = self._row.get(sample.scenario), self._number.get(sample.choice)
-        if row is None or number is None:
+        if number is None:
+            return
+        if breaks(sample.choice, sample.status):
+            self._candidate[:, number] = self._free[:, number] = False
+        if row is None:
             return
         if sample.status is Status.OK and sample.times_s:
             self._done[row, number] += len(sample.times_s)
@@ -229,11 +231,8 @@ class DecisionLearner:
             took_s = float(self._cost(sample.time_s, len(sample.times_s)))
             self._spent_s += took_s
             self._probed_s += took_s if row in self._probes else 0.0
-
-    def _find_candidates(self) -> None:
-        self._candidate[:] = False
-        for row, scenario in enumerate(self._space.scenarios):
-            self._candidate[row, [self._number[c] for c in self._history.candidates(scenario)]] = True
+        else:
+            self._candidate[row, number] = False
 
     def _seen(self) -> Observations:
         times = self._history.times()

@@ -176,7 +176,6 @@ class ChoiceProcess:
     """
 
     def __init__(self, theta: Floats, z: Floats, residual: Floats, noise: Floats, freedom: float) -> None:
-        self._theta, self._z = theta, z
         self.scale = 1.0
         if len(z):
             covariance = kernel(theta, z, z)
@@ -185,18 +184,12 @@ class ChoiceProcess:
             self._white: Floats = np.asarray(solve_triangular(self._lower, residual, lower=True), dtype=float)
             self.scale = max(1.0, (freedom + float(self._white @ self._white)) / (freedom + len(z)))
 
-    @property
-    def known(self) -> int:
-        """How many observations there are."""
-        return len(self._z)
+    def mean_and_root(self, cross: Floats) -> tuple[Floats, Floats]:
+        """The mean of f + e at n places, and V (k, n): the k observations reduce the covariance by V.T @ V.
 
-    def mean_and_root(self, z: Floats, same: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-        """The mean of f + e at ``z`` (n,), and V (k, n): the k observations reduce the covariance by V.T @ V.
-
-        ``same`` (k, n): where an observation is of that very scenario, so that e is known as well.
+        ``cross`` (k, n): the covariance of f + e between the observations and the places.
         """
-        if not len(self._z):
-            return np.zeros(len(z)), np.zeros((0, len(z)))
-        cross = kernel(self._theta, self._z, z) + rough_variance(self._theta) * same
+        if not len(cross):
+            return np.zeros(cross.shape[1]), np.zeros(cross.shape)
         root = np.asarray(solve_triangular(self._lower, cross, lower=True))
         return np.asarray(root.T @ self._white), root

@@ -49,7 +49,12 @@ class Duels:
 
     def losses(self) -> Floats:
         """(N, M): the expected loss, in log time by the scenario's weight, of not switching to each choice."""
-        return np.where(self.rival, tailed_loss(self.distance, self.deviation), 0.0) * self.weight[:, None]
+        return self._losses(self.rival)
+
+    def _losses(self, some: Mask) -> Floats:
+        losses = np.zeros(some.shape)
+        losses[some] = tailed_loss(self.distance[some], self.deviation[some])
+        return losses * self.weight[:, None]
 
     def gains(self, shifts: Floats, numbers: Rows) -> Floats:
         """(c,): what measuring each of c pairs is expected to save, summed over the scenarios, in units of log time.
@@ -67,9 +72,10 @@ class Duels:
         every = np.arange(len(self.first))
         rival = self.rival & (np.arange(self.rival.shape[1])[None, :] != self.first[:, None])
         rival &= open_pairs | open_pairs[every, self.first][:, None]
-        loss = np.where(rival, self.losses(), 0.0).sum() / self.weight.sum()
-        mistake = np.where(rival, ndtr(-(self.distance + np.log1p(margin)) / self.deviation), 0.0).sum(axis=1)
-        return float(loss), float(np.average(np.minimum(mistake, 1.0), weights=self.weight))
+        mistake = np.zeros(rival.shape)
+        mistake[rival] = ndtr(-(self.distance[rival] + np.log1p(margin)) / self.deviation[rival])
+        of_each = np.minimum(mistake.sum(axis=1), 1.0)
+        return float(self._losses(rival).sum() / self.weight.sum()), float(np.average(of_each, weights=self.weight))
 
 
 def tailed_loss(distance: Floats, deviation: Floats) -> Floats:
