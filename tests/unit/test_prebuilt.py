@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -139,6 +140,17 @@ def test_symbols_are_those_that_nm_lists(tmp_path: Path) -> None:
     assert symbols.absent - {""} == {name for name, kind in names.items() if kind in "Uw"}
     assert symbols.name == "libmpi.so.12"
     assert mpi_library(library) is not None
+
+
+def test_of_a_library_only_its_tables_are_read(tmp_path: Path) -> None:
+    library = fake_mpi(tmp_path, "libmpi_abi.so.1", 0)
+    os.truncate(library, 64 << 20)
+    tracemalloc.start()
+    try:
+        assert mpi_library(library) is not None
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_value_that_is_longer_than_its_place_is_not_put_there() -> None:

@@ -13,7 +13,7 @@ import secrets
 import socket
 import stat
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -40,6 +40,20 @@ def read_file(path: Path, most_bytes: int = MOST_BYTES, *, link: bool = False) -
 
 def read_owned(path: Path, most_bytes: int = MOST_BYTES, *, link: bool = False) -> tuple[bytes, int]:
     """The same, and the number of the user who owns the very file that was read. Raises as ``read_file``."""
+    with opened(path, most_bytes, link=link) as (descriptor, about):
+        parts: list[bytes] = []
+        left = most_bytes + 1
+        while left and (part := os.read(descriptor, min(left, about.st_size + _MORE_BYTES))):
+            parts.append(part)
+            left -= len(part)
+        if not left:
+            raise OSError(errno.EFBIG, f"it is larger than {most_bytes / MIB:.3g} MiB", str(path))
+        return b"".join(parts), about.st_uid
+
+
+@contextlib.contextmanager
+def opened(path: Path, most_bytes: int, *, link: bool) -> Iterator[tuple[int, os.stat_result]]:
+    """The descriptor of such a file, to read from, and what is known of it. Raises as ``read_file``."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | (0 if link else os.O_NOFOLLOW))
     except ValueError as error:
@@ -52,14 +66,9 @@ def read_owned(path: Path, most_bytes: int = MOST_BYTES, *, link: bool = False) 
         about = os.fstat(descriptor)
         if not stat.S_ISREG(about.st_mode):
             raise OSError(errno.EINVAL, "it is no plain file", str(path))
-        parts: list[bytes] = []
-        left = most_bytes + 1 if about.st_size <= most_bytes else 0
-        while left and (part := os.read(descriptor, min(left, about.st_size + _MORE_BYTES))):
-            parts.append(part)
-            left -= len(part)
-        if not left:
+        if about.st_size > most_bytes:
             raise OSError(errno.EFBIG, f"it is larger than {most_bytes / MIB:.3g} MiB", str(path))
-        return b"".join(parts), about.st_uid
+        yield descriptor, about
     finally:
         os.close(descriptor)
 

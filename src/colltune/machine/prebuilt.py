@@ -6,6 +6,7 @@ the library that is here, is what runs.
 """
 
 import hashlib
+import os
 import re
 import struct
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from colltune.core.errors import on_os_error
 from colltune.machine.compile import ENTRY, core_beside, is_own, source_directory
-from colltune.machine.files import LARGEST_BYTES, read_file, write_atomically
+from colltune.machine.files import LARGEST_BYTES, opened, write_atomically
 
 # In a ready-made file: the name of the MPI's library with its number, of several with a zero behind each; and where
 # that library is. No name of a function ends like these, so that no linker keeps it as the end of one.
@@ -31,6 +32,7 @@ _ABIS = {
 _OF_DRAFT = b"Intel(R) MPI Library"  # 2021.17: MPI_ERRORS_RETURN has the number that MPI_ERRORS_ABORT has in MPICH 5.0
 _OF_MPI = re.compile(r"P?MPI[XR]?_|ompi_|OMPI_")
 _PMIX = "PMIx_Init"  # which the part for Open MPI needs alone
+_PART = 1 << 16  # bytes of a file that are looked through at a time: more would be new memory each time
 _DYNAMIC, OF_LIBRARY, OF_OBJECT = 6, 11, 2  # kinds of sections: what the dynamic linker reads, and symbols
 _SONAME = 14  # of entries of the dynamic section
 
@@ -48,24 +50,39 @@ class Symbols:
     absent: frozenset[str]
 
 
-def read_symbols(content: bytes, symbols: int = OF_LIBRARY) -> Symbols:
+class _Parts:
+    """Of a file with an open descriptor, what is asked for."""
+
+    def __init__(self, descriptor: int, size: int) -> None:
+        self._descriptor, self._size = descriptor, size
+
+    def __getitem__(self, part: slice) -> bytes:
+        start, stop, _ = part.indices(self._size)
+        return os.pread(self._descriptor, max(stop - start, 0), start)
+
+    def holds(self, text: bytes) -> bool:
+        return any(text in self[at : at + _PART + len(text)] for at in range(0, self._size, _PART))
+
+
+def read_symbols(content: bytes | _Parts, symbols: int = OF_LIBRARY) -> Symbols:
     """Of a file of 64 bits, little end first; ``symbols``: in which kind of section. Raises ValueError for another."""
     if content[:6] != b"\x7fELF\x02\x01":
         raise ValueError("it is no program or library of 64 bits")
     name, places, absent = "", {}, set()
     try:
-        (table,), (width, count) = struct.unpack_from("<Q", content, 40), struct.unpack_from("<HH", content, 58)
-        sections = [struct.unpack_from("<IIQQQQII", content, table + number * width) for number in range(count)]
+        table, width, count = struct.unpack("<40xQ10xHH2x", content[:64])
+        headers = content[table : table + count * width]
+        sections = [struct.unpack_from("<IIQQQQII", headers, number * width) for number in range(count)]
         by_kind = {section[1]: section for section in sections}
         for kind in {_DYNAMIC, symbols} & by_kind.keys():
-            start, size, strings = by_kind[kind][4:7]
-            texts, part = sections[strings][4], content[start : start + size]
+            start, size, link = by_kind[kind][4:7]
+            part, texts = content[start : start + size], content[sections[link][4] : sum(sections[link][4:6])]
             if kind == _DYNAMIC:
                 named = [value for tag, value in struct.iter_unpack("<QQ", part) if tag == _SONAME]
-                name = _text(content, texts + named[0]) if named else ""
+                name = _text(texts, named[0]) if named else ""
                 continue
             for number, (at, _, _, section, _, _) in enumerate(struct.iter_unpack("<IBBHQQ", part)):
-                text = _text(content, texts + at)
+                text = _text(texts, at)
                 if section:
                     places[text] = start + 24 * number
                 else:
@@ -121,20 +138,26 @@ def filled_in(content: bytes, values: Mapping[str, str]) -> bytes | None:
 
 @cache
 def mpi_library(path: Path) -> MpiLibrary | None:
-    """The MPI's library that ``path`` is; None for one of no ABI that is known, or that cannot be read."""
+    """The MPI's library that ``path`` is; None for one of no ABI that is known, or that cannot be read.
+
+    Only its tables are read: a library has tens of MB, and each start asks.
+    """
     try:
-        content = read_file(path, LARGEST_BYTES, link=True)
-        symbols = read_symbols(content)
+        with opened(path, LARGEST_BYTES, link=True) as (descriptor, about):
+            content = _Parts(descriptor, about.st_size)
+            symbols = read_symbols(content)
+            abi = next((abi for abi, name in _ABIS.items() if name.fullmatch(symbols.name)), None)
+            if abi is None or (abi == "abi" and content.holds(_OF_DRAFT)):
+                return None
     except (OSError, ValueError):
         return None
-    abi = next((abi for abi, name in _ABIS.items() if name.fullmatch(symbols.name)), None)
-    if abi is None or (abi == "abi" and _OF_DRAFT in content) or not (path.parent / symbols.name).exists():
+    if not (path.parent / symbols.name).exists():
         return None
     return MpiLibrary(path, symbols.name, abi, frozenset(symbols.places))
 
 
 def _served(path: Path) -> MpiLibrary | None:
-    """``mpi_library``, unless this package brings nothing: reading a library takes a tenth of a second."""
+    """``mpi_library``, unless this package brings nothing."""
     return mpi_library(path) if ready_made().is_dir() else None
 
 
