@@ -1,22 +1,27 @@
 """What a job of many nodes buys with its time, by simulation: `colltune plan`, thinking, and the check of results.
 
 ``plan_NODES_MINUTES``: on so many nodes x 12, the share of what a job calls (seven collectives) whose every choice
-is measured within a budget of so many minutes. Calibrated as `plan --from` a tuning is: by the simulated dragonfly of
-scale_1024.py on 2 to 64 of its nodes, and a launch that takes 25 s on 2,048 nodes and a level of the tree less on half
-of them. ``thinking_share_2048``: the processor's time of the learner over the machine's, in the first 60 s of measuring
-broadcasts on 2,048 x 12 at the invented times of scale_decide.py. ``check_needs_s``: the check of results there, where
-a case takes 10 ms; ``check_limit_s``: when it is given up.
+is measured within a budget of so many minutes; ``regions_NODES_MINUTES``: the regions that are proven at most.
+Calibrated by the simulated dragonfly of scale_1024.py on 2 to 64 of its nodes, and a launch that takes 25 s on 2,048
+nodes and a level of the tree less on half of them; 16 nodes are on a switch, and all switches are connected with each
+other. ``serial_...``: the same where the network is not known. ``thinking_share_2048``: the processor's time of the
+learner over the machine's, in the first 60 s of measuring broadcasts on 2,048 x 12 at the invented times of
+scale_decide.py. ``check_needs_s``: the check of results there, where a case takes 10 ms; ``check_limit_s``: when it is
+given up.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from itertools import product
 from time import process_time
 
 from threadpoolctl import threadpool_limits
 
 from colltune.catalog import load
 from colltune.core.sample import Sample, Status
+from colltune.core.topology import Top, Topology
 from colltune.learn.decision import DecisionLearner
 from colltune.measure.replay import MeasuringCost
 from colltune.prove.replay.conformance import rank_counts
@@ -47,22 +52,24 @@ def planned(check: ReplaySlice) -> dict[str, float]:
         for scenario, choice in grid.recorded
         if scenario.nodes <= 64 and math.isfinite(grid.time(scenario, choice))
     )
-    calibration = LaunchCosts(64, 1, LAUNCH_S, LAUNCH_S, check, True, samples)
+    topology = Topology.from_paths([str(n) for n in range(64)], ([str(n // 16)] for n in range(64)), Top.CROSSBAR)
+    calibration = LaunchCosts(64, 1, LAUNCH_S, LAUNCH_S, check, True, samples, topology)
     figures = {}
-    for nodes in NODES:
+    for nodes, known in product(NODES, (True, False)):
         costs = costs_of(
             load("mpich", "5.0.2"),
-            calibration,
+            calibration if known else replace(calibration, topology=None),
             [grid.scenarios[0].collective for grid in grids],
             (nodes, PPN),
             budgets_s=[60.0 * minutes for minutes in MINUTES],
             launch_s=LAUNCH_S * (1 + math.log2(nodes)) / (1 + math.log2(NODES[-1])),
             node_bytes=512 << 30,
         )
+        way = "" if known else "serial_"
         figures[f"plan_{nodes}_least_s"] = round(costs.least_s)
         for minutes, bought in zip(MINUTES, costs.bought, strict=True):
-            figures[f"plan_{nodes}_{minutes}m"] = round(bought.called, 3)
-            figures[f"regions_{nodes}_{minutes}m"] = bought.regions
+            figures[f"{way}plan_{nodes}_{minutes}m"] = round(bought.called, 3)
+            figures[f"{way}regions_{nodes}_{minutes}m"] = bought.regions
     return figures
 
 

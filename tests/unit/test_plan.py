@@ -15,6 +15,7 @@ from colltune.cli.app import app
 from colltune.core.errors import InputError
 from colltune.core.sample import Choice, Scenario, Status
 from colltune.core.space import Point
+from colltune.core.topology import Top, Topology
 from colltune.measure.contract import Effort
 from colltune.prove.replay.on_workbench import ReplaySlice, short_limit_s
 from colltune.prove.time_plan import TimePlan
@@ -102,6 +103,23 @@ def test_what_is_bought_grows_with_the_budget_up_to_the_whole(calibration: Launc
     assert [one.regions for one in bought] == sorted(one.regions for one in bought)
     assert bought[0].total_s > budgets_s[0]  # a tuning takes that at least
     assert all(one.total_s == one.budget_s for one in bought[1:])
+
+
+def test_where_the_switches_are_known_points_are_measured_and_compared_at_once(calibration: LaunchCosts) -> None:
+    """Sixteen nodes on four switches, and 64 on sixteen: a point on several nodes has their switches."""
+    hosts = [str(number) for number in range(16)]
+    paths = [[str(number // 4)] for number in range(16)]
+    known = replace(calibration, topology=Topology.from_paths(hosts, paths, Top.CROSSBAR))
+    assert {part: known.at_once(64)[part] for part in (1, 2, 4, 6, 16, 32, 64)} == {
+        1: 64, 2: 16, 4: 16, 6: 8, 16: 4, 32: 2, 64: 1,
+    }  # fmt: skip
+    shared = replace(calibration, topology=Topology.from_paths(hosts, paths, Top.SHARED))
+    assert [shared.at_once(64)[part] for part in (1, 2, 6)] == [64, 16, 1]
+    catalogue = MemoryBench(truth).catalogue
+    alone, some, more = (costs_of(catalogue, one, ["bcast"], (64, 4)) for one in (calibration, shared, known))
+    assert alone.grid_s > some.grid_s > more.grid_s
+    assert alone.bought[0].regions <= more.bought[0].regions
+    assert any("at once" in text for text in more.remarks)
 
 
 def test_a_longer_launch_makes_every_tuning_longer(calibration: LaunchCosts) -> None:

@@ -14,18 +14,22 @@ from pathlib import Path
 
 from colltune.bench.backends import recall_backend
 from colltune.bench.contract import Bench
+from colltune.bench.parallel import lanes_of
 from colltune.bench.workbench import MachineOptions, open_workbench
 from colltune.catalog import Catalogue
 from colltune.catalog.read import check_collectives
 from colltune.core.errors import InputError
 from colltune.core.sample import PER_BLOCK, Sample, Scenario, Status, parse_collectives
 from colltune.core.space import Point, message_sizes, shapes, tuned_sizes, weights_in_job
+from colltune.core.topology import Topology
 from colltune.core.units import format_count, format_duration, require_sizes
 from colltune.measure.contract import Effort
 from colltune.prove.audit.claims import most_claims
 from colltune.prove.replay.conformance import rank_counts
 from colltune.prove.replay.on_workbench import ReplaySlice, replay_slice
 from colltune.prove.time_plan import TimePlan
+from colltune.schedule.contract import Task
+from colltune.schedule.filling import FillingPacker
 from colltune.search.extrapolate import Extrapolation
 from colltune.session.arguments import LARGEST_BYTES
 from colltune.store.earlier import measurements
@@ -37,6 +41,7 @@ BUDGETS_S = (300.0, 600.0, 1800.0, 3600.0, 7200.0, 21600.0)
 _SIZES = (8, 4096, 262144)
 _CHOICES = 3
 _EFFORT = Effort()
+_MOST_AT_ONCE = 64  # more are not counted on: the first rank reads all requests and answers
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,8 @@ class LaunchCosts:
 
     ``launch_s``: one launch of the agent, its end included. ``other_s``: until the first launch. ``replay``: a part of
     the conformance check; None where ``other_s`` holds all of it, or nothing is replayed. ``files``: whether a library
-    loads files, so that they are compared. ``samples``: the measurements.
+    loads files, so that they are compared. ``samples``: the measurements. ``topology``: of this job, where its disjoint
+    parts measure at once.
     """
 
     nodes: int
@@ -55,10 +61,28 @@ class LaunchCosts:
     replay: ReplaySlice | None
     files: bool
     samples: tuple[Sample, ...]
+    topology: Topology | None = None
 
     def launch_on(self, nodes: int) -> float:
         """Expected seconds of a launch on ``nodes``: launchers start nodes along a tree, a level for each doubling."""
         return self.launch_s * (1.0 + math.log2(nodes)) / (1.0 + math.log2(self.nodes))
+
+    def at_once(self, nodes: int) -> dict[int, int]:
+        """On a job of ``nodes``, how many points measure at once, by the nodes of a point; 1 for those not in it.
+
+        Its switches are taken to have as many nodes each as those of this job, and to meet in the same way.
+        """
+        if self.topology is None:
+            return {}
+        width = -(-len(self.topology.hosts) // len(set(self.topology.leaf)))
+        hosts = [str(number) for number in range(nodes)]
+        there = Topology.from_paths(hosts, ([str(number // width)] for number in range(nodes)), self.topology.top)
+        places = {}
+        for part in {part for part, _ in shapes(nodes, 2)}:
+            point = Point(Scenario("bcast", part, 2, 1), ())
+            tasks = [Task(point, 1.0) for _ in range(min(nodes // part, _MOST_AT_ONCE))]
+            places[part] = len(FillingPacker(there).start(tasks, 0.0))
+        return places
 
     @cached_property
     def calls(self) -> Extrapolation:
@@ -124,13 +148,19 @@ def calibrate(bench: Bench, collectives: Sequence[str]) -> LaunchCosts:
     try:
         source.start()
         launch_s = bench.now_s() - began_s
+        lanes = lanes_of(bench, source, bench.topology(None, _unheard), collectives[0], _unheard)
         points = _calibration_points(bench, collectives)
         samples = tuple(sample for _, answer in source.measure(points, _EFFORT) for sample in answer)
     finally:
         began_s = bench.now_s()
         source.close()
     launch_s += bench.now_s() - began_s
-    return LaunchCosts(bench.nodes, bench.ppn, launch_s, other_s, slice_, bench.library is not None, samples)
+    topology = None if lanes is None else lanes.packer.topology
+    return LaunchCosts(bench.nodes, bench.ppn, launch_s, other_s, slice_, bench.library is not None, samples, topology)
+
+
+def _unheard(_note: str) -> None:
+    """The lines below the table say what was assumed."""
 
 
 def _calibration_points(bench: Bench, collectives: Sequence[str]) -> Iterator[Point]:
@@ -189,7 +219,11 @@ def costs_of(
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if node_bytes is None else node_bytes
     grid = [scenario for scenario in whole if _fits(scenario, memory)]
     known = calibration.calls
-    each = [(known.expect_s(scenario), len(catalogue.legal(scenario, thread_level))) for scenario in grid]
+    places = calibration.at_once(nodes)
+    each = [
+        (known.expect_s(scenario) / places.get(scenario.nodes, 1), len(catalogue.legal(scenario, thread_level)))
+        for scenario in grid
+    ]
     grid_s, pairs = sum(cost_s * count for cost_s, count in each), sum(count for _, count in each)
     taken_s = calibration.launch_on(nodes) if launch_s is None else launch_s
     plan = _time_plan(calibration, shape, taken_s)
@@ -273,6 +307,8 @@ def _remarks(calibration: LaunchCosts, shape: tuple[int, int], launch_s: float |
         )
     elif shape[0] * shape[1] > 4 * calibration.nodes * calibration.ppn:
         yield f"extrapolated from {here}: calls by rounds and bytes"
+    if calibration.topology is not None:
+        yield "points on disjoint parts of the job are measured, and compared for the proof, at once"
     if launch_s is None and shape[0] != calibration.nodes:
         took = format_duration(calibration.launch_s)
         yield f"a launch took {took} on {here}, and is taken to grow with the doublings of the nodes"
