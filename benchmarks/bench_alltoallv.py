@@ -21,10 +21,10 @@ from statistics import geometric_mean, median
 import numpy as np
 
 from alltoallv_figures import draw
-from alltoallv_model import CostModel, Query, importances, plain_features, reduced_errors
 from alltoallv_parts import captured_shapes, explored_shapes
 from alltoallv_simulators import NETWORKS, Pattern, Timing, compile_cluster, simulate_own
 from colltune.alltoallv.lookup_table import LIBRARY, Setting, Shape
+from colltune_study.research.alltoallv_models import CostModel, Query, importances, plain_features, reduced_errors
 from colltune_study.research.time_models import COMPARED, unseen_error
 from make_alltoallv_table import (
     HELD_OUT,

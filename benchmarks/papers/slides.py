@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from alltoallv_model import STATISTICS, importances, plain_features, reduced_errors
 from bench_alltoallv import SEEDS, query, times_s
+from colltune_study.research.alltoallv_models import STATISTICS, importances, plain_features, reduced_errors
 from colltune_study.research.time_models import COMPARED, unseen_error
 from make_alltoallv_table import TRAINING, load_table
 from papers.study import Made, Study

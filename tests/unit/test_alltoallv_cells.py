@@ -12,8 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from alltoallv_cost import work
-from alltoallv_model import CostModel, Query, plain_features
 from colltune.alltoallv.lookup_table import (
     FILLS,
     LIBRARY,
@@ -39,6 +37,8 @@ from colltune.core.stop import StopRequest
 from colltune.distill.decide import Decided
 from colltune.measure.contract import Effort
 from colltune.profile.application_profile import Calls, Communicator, CountsPerRank, Profile
+from colltune_study.research.alltoallv_cost import work
+from colltune_study.research.alltoallv_models import CostModel, Query, plain_features
 from colltune_study.research.time_models import COMPARED, unseen_error
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from alltoallv_cost import work
 from colltune.alltoallv.lookup_table import Setting, Shape
+from colltune_study.research.alltoallv_cost import work
 from colltune_study.research.time_models import regressor, unseen_error
 
 Array = NDArray[np.float64]
