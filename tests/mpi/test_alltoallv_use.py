@@ -198,12 +198,28 @@ def test_paths_of_a_chain_and_a_grid_are_as_many_as_can_be_counted_by_hand(examp
     assert int(examples.run(2, "path_finding", "grid", "110")[0].split()[1]) == corners - side**2
 
 
+@pytest.mark.parametrize(("ranks", "graph", "vertices"), [(2, "random", 500), (3, "rmat", 256), (4, "rmat", 1024)])
+def test_core_numbers_are_those_of_taking_vertices_away(
+    examples: Examples, ranks: int, graph: str, vertices: int
+) -> None:
+    lines = examples.run(ranks, "k_core", graph, str(vertices), "2", "check")
+    assert lines[2].endswith("the same"), lines
+    assert result(examples.run(1, "k_core", graph, str(vertices))) == result(lines)
+
+
+def test_core_numbers_of_a_chain_and_a_grid_are_known(examples: Examples) -> None:
+    chain, grid = (examples.run(3, "k_core", graph, "60", "1", "check") for graph in ("chain", "grid"))
+    assert (chain[0].split()[1], chain[2][-4:]) == ("1", "same")
+    assert (grid[0].split()[1], grid[2][-4:]) == ("2", "same")
+
+
 @pytest.mark.parametrize("algorithm", ["parata", "hieata"])
 def test_every_algorithm_finds_the_same(examples: Examples, algorithm: str) -> None:
     table = examples.forced(algorithm)
     for name, ranks, *arguments in (
         ("path_finding", 4, "random", "300"),
         ("path_finding", 4, "rmat", "256"),
+        ("k_core", 4, "random", "500"),
         ("sample_sort", 4, "2000", "skewed", "3"),
         ("fft_transpose", 5, "16", "2"),
     ):
