@@ -13,9 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from alltoallv_simulators import MESSAGE_S, NETWORKS, Pattern, Timing, compile_cluster, simulate_own
+from alltoallv_simulators import (
+    MESSAGE_S,
+    NETWORKS,
+    Pattern,
+    Timing,
+    compile_cluster,
+    compile_program,
+    simulate_own,
+    simulate_program,
+)
 from bench_alltoallv import figures_of_all
-from colltune.alltoallv.lookup_table import LIBRARY, Setting, Shape
+from colltune.alltoallv.lookup_table import FILLS, LIBRARY, AlltoallvRule, Setting, Shape, TableEntry, save_table
 from colltune.bench.backends import recall_backend
 from colltune.core import extras
 from colltune.core.errors import InputError
@@ -190,6 +199,44 @@ def test_every_algorithm_ends_on_any_number_of_ranks(program: Path, shape: Shape
 def test_the_same_seed_gives_the_same_times(program: Path) -> None:
     first, second = (_times(program, Shape(6, 3), Setting("hieata", 2)) for _ in range(2))
     assert first == second
+
+
+def test_routes_speeds_and_how_far_nodes_are_apart_are_told_apart(program: Path) -> None:
+    networks = ("torus", "torus,torus", "torus,fattree", "torus,torus,5", "fattree,torus")
+    (own,), (twice,), (faster,), (apart,), (tree,) = (
+        _times(program, Shape(16, 2), Setting("parata", 2), network=network) for network in networks
+    )
+    assert own.time_s == twice.time_s < apart.time_s  # more links on the way
+    assert faster.time_s < own.time_s != tree.time_s
+    assert not _times(program, Shape(4, 2), LIBRARY, network="torus,hypercube")
+    assert not _times(program, Shape(4, 2), LIBRARY, network="torus,torus,0")
+
+
+@pytest.mark.parametrize(("name", "words"), [("path_finding", "random 200 2 check"), ("k_core", "rmat 512 2 check")])
+def test_a_whole_program_runs_on_the_simulated_cluster(tmp_path: Path, name: str, words: str) -> None:
+    """It finds what it finds serially by every algorithm, and every rank has variables of its own."""
+    built = compile_program(tmp_path, Path(__file__).parents[2] / "examples" / f"{name}.c")
+    answers, times = set(), {}
+    for algorithm in ("", "linear", "parata", "hieata"):
+        table = tmp_path / f"{algorithm}.rules" if algorithm else None
+        if table is not None:
+            rule = AlltoallvRule(0, 1 << 40, Setting(algorithm, 2, direct_above=4096), tuple(range(len(FILLS))))
+            save_table(table, [TableEntry((3, 64), (1, 64), (rule,))], {})
+        answer, seconds, said = simulate_program(built, Shape(5, 3), "fattree", words.split(), table).splitlines()
+        assert said.endswith("the same"), said
+        answers.add(answer)
+        times[algorithm] = dict(zip(seconds.split()[::2], map(float, seconds.split()[1::2]), strict=True))
+    assert len(answers) == 1
+    assert all(0 < one["alltoallv_s"] < one["total_s"] < 1 for one in times.values())
+    assert len({one["alltoallv_s"] for one in times.values()}) == len(times)
+
+
+def test_a_program_that_fails_says_so(tmp_path: Path) -> None:
+    built = compile_program(tmp_path, Path(__file__).parents[2] / "examples" / "k_core.c")
+    with pytest.raises(InputError, match="no graph is called star"):
+        simulate_program(built, Shape(2, 2), "fattree", ["star", "9"])
+    with pytest.raises(InputError, match=r"none\.rules: it cannot be read"):
+        simulate_program(built, Shape(2, 2), "fattree", ["grid", "9"], tmp_path / "none.rules")
 
 
 def test_a_compiler_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@
 #include "mpi.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 typedef struct ct_message {
     struct ct_message *next; /* of the same pair of ranks; or of those not in use */
@@ -57,12 +58,16 @@ typedef struct {
 const ct_network *ct_network_find(const char *name);
 
 /* ---- network.c ---- */
-void ct_network_make(const ct_network *kind, int nodes, int ppn);
+/* `text`: ROUTES[,SPEEDS[,APART]], two names of networks, and how far apart the job's nodes are in a network that has so many times
+ * as many. False: there is no such network. */
+bool ct_network_make(const char *text, int nodes, int ppn);
 double ct_network_message_s(void);
 /* `message` gets on its way at its time_s. */
 void ct_network_send(ct_message *message);
 /* Carries one message on by one link; false: none is on its way. `*arrived`: the message if it is there now, else NULL. */
 bool ct_network_step(ct_message **arrived);
+/* ---- types.c ---- */
+size_t ct_type_bytes(MPI_Datatype type);
 /* ---- messages.c ---- */
 /* The same, and gives what arrived to the receive that waits for it. */
 bool ct_messages_step(void);

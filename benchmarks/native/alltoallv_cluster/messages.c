@@ -122,7 +122,8 @@ int PMPI_Isend(const void *buffer, int count, MPI_Datatype type, int to, int tag
 {
     ct_rank *mine = ct_cluster_rank(ct_cluster_me());
     ct_message *m = ct__new();
-    (void)type, (void)comm;
+    (void)comm;
+    count *= (int)ct_type_bytes(type);
     mine->clock_s += ct_network_message_s();
     m->from = ct_cluster_me(), m->to = to, m->tag = tag, m->bytes = count, m->eager = count <= CT__EAGER;
     m->time_s = mine->clock_s;
@@ -143,7 +144,8 @@ int PMPI_Isend(const void *buffer, int count, MPI_Datatype type, int to, int tag
 int PMPI_Irecv(void *buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request *request)
 {
     ct_message *m = ct__new();
-    (void)type, (void)comm;
+    (void)comm;
+    count *= (int)ct_type_bytes(type);
     m->from = from, m->to = ct_cluster_me(), m->tag = tag, m->capacity = count, m->receive = true, m->data = buffer;
     m->time_s = ct_cluster_rank(m->to)->clock_s;
     *request = m;

@@ -13,21 +13,28 @@ typedef struct {
 } ct__event;
 
 static struct {
-    const ct_network *kind;
-    int ppn, nodes;
+    ct_network kind;
+    int ppn, nodes, apart;
     double *free_s; /* of each link, from when it is free */
     ct__event *heap;
     size_t count, room;
     uint64_t order;
 } ct__net;
 
-void ct_network_make(const ct_network *kind, int nodes, int ppn)
+bool ct_network_make(const char *text, int nodes, int ppn)
 {
-    ct__net.kind = kind, ct__net.ppn = ppn, ct__net.nodes = nodes;
-    ct__net.free_s = calloc((size_t)kind->links(nodes), sizeof(double));
+    char routes[32], speeds[32];
+    int apart = 1, read = sscanf(text, "%31[^,],%31[^,],%d", routes, speeds, &apart);
+    const ct_network *ways = read >= 1 ? ct_network_find(routes) : NULL, *speed = read >= 2 ? ct_network_find(speeds) : ways;
+    if (ways == NULL || speed == NULL || apart < 1)
+        return false;
+    ct__net.kind = *speed, ct__net.kind.links = ways->links, ct__net.kind.route = ways->route;
+    ct__net.ppn = ppn, ct__net.nodes = nodes * apart, ct__net.apart = apart;
+    ct__net.free_s = calloc((size_t)ways->links(ct__net.nodes), sizeof(double));
+    return true;
 }
 
-double ct_network_message_s(void) { return ct__net.kind->message_s; }
+double ct_network_message_s(void) { return ct__net.kind.message_s; }
 
 static bool ct__before(const ct__event *a, const ct__event *b)
 {
@@ -82,8 +89,8 @@ bool ct_network_step(ct_message **arrived)
         return false;
     ct__event event = ct__pop();
     ct_message *m = event.message;
-    const ct_network *kind = ct__net.kind;
-    int from = m->from / ct__net.ppn, to = m->to / ct__net.ppn, links[CT_ROUTE_MOST];
+    const ct_network *kind = &ct__net.kind;
+    int from = m->from / ct__net.ppn * ct__net.apart, to = m->to / ct__net.ppn * ct__net.apart, links[CT_ROUTE_MOST];
     if (from == to) {
         ct__arrive(m, event.time_s + kind->node_s + m->bytes / kind->node_bytes_per_s, arrived);
         return true;

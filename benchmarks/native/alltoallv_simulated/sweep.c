@@ -55,7 +55,7 @@ static void ct__next(int rank, int size, uint64_t seed)
 }
 
 /* The library's: runs of peers, each awaited before the next begins. */
-static int ct__library(ct_team *team, const ct_exchange *x)
+int ct_sweep_library(ct_team *team, const ct_exchange *x)
 {
     enum { THROTTLE = 32 };
     MPI_Request requests[2 * THROTTLE];
@@ -81,7 +81,7 @@ static int ct__carry_out(ct_team *team, const ct_sweep_request *r, const ct_exch
     ct_alltoallv_choice normal = ct_choice_normal(&r->choice, team->size);
     ct_statistic statistic = ct_exchange_statistic(x, team->rank, team->size);
     if (r->choice.algorithm == CT_ALLTOALLV_LIBRARY)
-        return ct__library(team, x);
+        return ct_sweep_library(team, x);
     return ct_run(team, x, &normal, &statistic);
 }
 
@@ -126,7 +126,7 @@ static void ct__serve(ct_team *team, uint64_t seed)
 
 bool ct_sweep_open(const char *path) { return (ct__shared.requests = fopen(path, "r")) != NULL; }
 
-static int ct__leaders(const void *ppn, MPI_Comm comm, int *leaders)
+int ct_sweep_leaders(const void *ppn, MPI_Comm comm, int *leaders)
 {
     int size;
     CT_TRY(PMPI_Comm_size(comm, &size));
@@ -138,7 +138,7 @@ static int ct__leaders(const void *ppn, MPI_Comm comm, int *leaders)
 int ct_sweep(MPI_Comm comm, int ppn, uint64_t seed)
 {
     ct_team *team;
-    CT_TRY(ct_team_make(comm, ct__leaders, &ppn, &team));
+    CT_TRY(ct_team_make(comm, ct_sweep_leaders, &ppn, &team));
     ct__serve(team, seed);
     ct_team_free(team);
     return MPI_SUCCESS;

@@ -2,7 +2,7 @@
  * SimGrid's (smpi.c) or our own (benchmarks/native/alltoallv_cluster).
  *
  *     sweep REQUESTS PPN SEED           with SMPI, started by smpirun
- *     sweep REQUESTS PPN SEED NODES NETWORK     on our own
+ *     sweep REQUESTS PPN SEED NODES NETWORK     on our own; NETWORK as ct_network_make takes it
  *
  * A line of REQUESTS: algorithm radix batch direct_above distribution bytes peers. With peers -1 the distribution is one of
  * pattern.c and `bytes` its largest block; else one of native/alltoallv_measure/weights.h with so many peers, and `bytes` the
@@ -45,6 +45,10 @@ ct_sweep_shape ct_pattern_shape(const ct_sweep_request *r, uint64_t seed, int si
 /* Run by every rank, after ct_sweep_open. */
 int ct_sweep(MPI_Comm comm, int ppn, uint64_t seed);
 bool ct_sweep_open(const char *path);
+/* MPI_Alltoallv by what MPICH does. */
+int ct_sweep_library(ct_team *team, const ct_exchange *x);
+/* The first ranks of nodes of `*ppn` ranks each. */
+int ct_sweep_leaders(const void *ppn, MPI_Comm comm, int *leaders);
 
 /* What the cluster provides. */
 void ct_machine_barrier(void); /* of all ranks; takes no simulated time */
