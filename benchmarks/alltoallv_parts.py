@@ -30,7 +30,7 @@ from make_alltoallv_table import PARTS, SHAPES_TABLE, SIZES, TABLE, append, load
 WHOLE = Shape(64, 16)
 LAUNCH_S, LAUNCH_SD, CALL_SD = 5.0, 0.05, 0.05  # of a launch in seconds; of the logarithm of a time
 _REQUEST_S = 1e-3
-_AVERAGES = tuple(size // 2 for size in sorted(SIZES))  # of blocks drawn uniformly up to a size
+AVERAGES = tuple(size // 2 for size in sorted(SIZES))  # of blocks drawn uniformly up to a size
 
 Key = tuple[Shape, Setting, Pattern]
 
@@ -48,6 +48,7 @@ class SimulatedPatterns:
     )
     spent_s: float = 0.0
     watch: None = None
+    keep: bool = True  # what is simulated goes into the table
     _settings: dict[Shape, list[Setting]] = field(default_factory=dict)
 
     def now_s(self) -> float:
@@ -79,7 +80,8 @@ class SimulatedPatterns:
         asked = [(self._run(setting, scenario), pattern) for setting in missing]
         for setting, timing in zip(missing, simulate_own(self.program, shape, asked) if asked else (), strict=True):
             self.known[shape, setting, pattern] = timing.time_s
-            append(SHAPES_TABLE, replace(timing, setting=setting))
+            if self.keep:
+                append(SHAPES_TABLE, replace(timing, setting=setting))
         return [self.known[shape, setting, pattern] for setting in settings]
 
     @staticmethod
@@ -158,7 +160,7 @@ def score(bench: SimulatedPatterns, parts: Sequence[Shape], tuned: Callable[[Sha
     gained = possible = slower = weights = 0.0
     for shape in parts:
         weight = weight_of(Scenario("alltoallv", shape.nodes, shape.ppn, 1), WHOLE.nodes, WHOLE.ppn)
-        for average in _AVERAGES:
+        for average in AVERAGES:
             pattern = Pattern("uniform", 2 * average)
             times = {one: bench.known[shape, one, pattern] for one in bench.settings(shape)}
             setting = tuned(shape, average)
@@ -184,7 +186,7 @@ def captured_shapes(budget_s: float = 1200.0, seed: int = 1, most_ranks: int = 1
         place = Path(name)
         bench = bench_of(compile_cluster(place))
         parts = [shape for shape in PARTS if shape.ranks <= most_ranks]
-        options = AlltoallvOptions(_AVERAGES, budget_s, seed, parts=parts, settings=bench.settings, nearby=nothing)
+        options = AlltoallvOptions(AVERAGES, budget_s, seed, parts=parts, settings=bench.settings, nearby=nothing)
         result = tune_alltoallv(bench, options, place)
         entries = load_rules(result.table)
         found = score(bench, parts, lambda shape, average: find(entries, shape.ranks, shape.ppn, average))
@@ -207,7 +209,7 @@ def explored_shapes(budget_s: float = 400.0, seed: int = 1) -> dict[str, float]:
         parts=PARTS,
         settings=bench.settings,
         nearby=nothing,
-        sizes=_AVERAGES,
+        sizes=AVERAGES,
         budget_s=budget_s,
         seed=seed,
         clock=bench.now_s,
@@ -215,7 +217,7 @@ def explored_shapes(budget_s: float = 400.0, seed: int = 1) -> dict[str, float]:
     outcome, decided = exploration.run()
     choices = {(Shape(s.nodes, s.ppn), s.size_bytes): setting_of(choice) for s, choice in decided.choices.items()}
     found = score(bench, PARTS, lambda shape, average: choices.get((shape, average), LIBRARY))
-    pairs = sum(len(bench.settings(shape)) for shape in PARTS) * len(_AVERAGES)
+    pairs = sum(len(bench.settings(shape)) for shape in PARTS) * len(AVERAGES)
     return {
         "explored_shapes": found.captured,
         "explored_shapes_parts": float(len(PARTS)),
