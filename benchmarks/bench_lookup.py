@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import median
 
 from colltune.emit.mpich.selection_file import CH4_FILE, GENERAL_FILE, MpichEmitter
-from colltune.emit.mpich.tree import Tree, format_tree, grouped, settle
+from colltune.emit.mpich.tree import Tree, format_tree, in_groups, settle
 from colltune.mpi.detect import find_mpi
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,10 +32,8 @@ SIZE, REST = "avg_msg_size", "avg_msg_size=any"
 
 def level(conditions: int, leaf: Tree, *, is_grouped: bool) -> Tree:
     """``leaf`` behind so many sizes, all below that of the calls."""
-    bounds = range(8 - conditions, 8)
-    if is_grouped:
-        return grouped(SIZE, REST, [*((bound, leaf) for bound in bounds), (None, leaf)], dict)
-    return {**{f"{SIZE}<={bound}": leaf for bound in bounds}, REST: leaf}
+    row = [*((f"{SIZE}<={bound}", leaf) for bound in range(8 - conditions, 8)), (REST, leaf)]
+    return dict(in_groups(row) if is_grouped else row)
 
 
 def write_files(emitter: MpichEmitter, place: Path, conditions: int, *, is_grouped: bool) -> dict[str, str]:

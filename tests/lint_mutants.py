@@ -13,6 +13,7 @@ from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Choice, SizeBasis
 from colltune.core.space import shapes
 from colltune.emit.lint.check import Check, Severity
+from colltune.emit.lint.leaf import _BY_TOPOLOGY, _TOPO
 from colltune.emit.lint.selection_file import lint_files
 from colltune.emit.mpich.selection_file import CH4_FILE, GENERAL_FILE, MpichEmitter
 from colltune.emit.mpich.tree import Tree, format_tree, parse_tree
@@ -79,7 +80,7 @@ def valid_files(library: str, collective: str, random: Random) -> dict[str, byte
         emitter = MpichEmitter(catalogue, complete_trees(catalogue))
         with mock.patch("colltune.emit.mpich.selection_file.pruned", _whole):
             made = emitter.emit([emitter.agreeing(rule_set)])
-        return {name: format_tree(parse_tree(made[name])) for name in (GENERAL_FILE, CH4_FILE)}
+        return {name: format_tree(_with_all(parse_tree(made[name]))) for name in (GENERAL_FILE, CH4_FILE)}
     backend = OpenMpiBackend(VERSIONS[library])
     return {RULES_FILE: backend.emitter.emit([backend.expressible(rule_set, shapes(1, RANKS[-1]))])[RULES_FILE]}
 
@@ -89,6 +90,16 @@ def _whole(tree: Tree, *_: object) -> Tree:
     below = {key: _whole(subtree) for key, subtree in tree.items()}
     key = next(iter(below), "")
     return below[key] if len(below) == 1 and key.endswith("=any") else below
+
+
+def _with_all(tree: Tree) -> Tree:
+    """``tree`` with the costs of switches too, which trees by the topology read, and colltune does not write."""
+    for key, below in tree.items():
+        if key in (f"algorithm={name}" for name in _BY_TOPOLOGY):
+            below.update({f"{parameter}=0": {} for parameter in _TOPO})
+        else:
+            _with_all(below)
+    return tree
 
 
 def _is_flat(catalogue: Catalogue, collective: str, choice: Choice) -> bool:

@@ -214,7 +214,7 @@ def test_parameters_are_written_as_each_version_reads_them() -> None:
     new = dict(load("mpich", "4.3.2").selection_parameters("allreduce", tree))
     assert old == {"tree_type": "1", "k": "4", "chunk_size": "0", "buffer_per_child": "0"}
     assert new["tree_type"] == "knomial_1"
-    assert {"topo_overhead", "topo_diff_groups", "topo_diff_switches", "topo_same_switches"} <= set(new)
+    assert set(new) == set(old), "the costs of switches are read for another kind of tree alone"
 
 
 def test_the_basis_is_what_mpich_compares() -> None:

@@ -164,7 +164,7 @@ class Catalogue:
     def selection_parameters(self, collective: str, choice: Choice) -> tuple[tuple[str, str], ...]:
         """All parameters as the selection file writes them, of a flat choice or of the leaders of a composition.
 
-        None may be left out there.
+        None may be left out there, for MPICH does not set it then, but what the algorithm does not read.
         """
         chosen = dict(choice.parameters)
         written = []
@@ -251,7 +251,7 @@ def _parameter_settings(algorithm: Algorithm, choice: Choice) -> Iterator[tuple[
     chosen = dict(choice.parameters)
     for parameter in algorithm.parameters:
         # What no file sets, a choice that does not name it leaves as it is, as the choice does in a file.
-        if parameter.cvar is not None and not parameter.init_only and (parameter.in_file or parameter.name in chosen):
+        if not parameter.init_only and (parameter.in_file or parameter.name in chosen):
             yield parameter.cvar, str(chosen.get(parameter.name, parameter.default))
 
 
@@ -303,8 +303,7 @@ class OpenMpiCatalogue(Catalogue):
         ]
         chosen = dict(choice.parameters)
         for parameter in algorithm.parameters:
-            if parameter.cvar is not None:
-                settings.append((parameter.cvar, str(chosen.get(parameter.name, parameter.default))))
+            settings.append((parameter.cvar, str(chosen.get(parameter.name, parameter.default))))
         if entry.owner == "han" and self.has_han:
             # On several nodes han would take the call before tuned sees it; on one node han is not there. Its priority
             # is read when a communicator is made; which module it hands a call to, only at the call.

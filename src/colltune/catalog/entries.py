@@ -36,16 +36,16 @@ class Kind(StrEnum):
 class Parameter:
     """A parameter of an algorithm.
 
-    ``values``: what to try, empty where only ``default`` is used. ``cvar``: full name of its control variable,
-    None where it exists in the selection file alone. ``limit``: "ranks", "ranks-1", "size" or None; of the
-    values at and beyond the limit only the first is different from the others ("ranks", "ranks-1") or none is
-    of use ("size"). ``in_file``: False where no file of the library can write it.
+    ``values``: what to try, empty where only ``default`` is used. ``cvar``: full name of its control variable, "" for
+    none. ``limit``: "ranks", "ranks-1", "size" or None; of the values at and beyond the limit only the first is
+    different from the others ("ranks", "ranks-1") or none is of use ("size"). ``in_file``: False where no file of the
+    library can write it.
     """
 
     name: str
     default: Value
     values: tuple[Value, ...] = ()
-    cvar: str | None = None
+    cvar: str = ""
     limit: str | None = None
     init_only: bool = False
     in_file: bool = True

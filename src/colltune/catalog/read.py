@@ -173,7 +173,7 @@ def _parameter(row: dict[str, Any], prefix: str) -> Parameter:
         name=row["name"],
         default=row["default"],
         values=tuple(row.get("values", ())),
-        cvar=None if row.get("selection_only") else prefix + row["cvar"],
+        cvar=prefix + row["cvar"],
         limit=row.get("limit"),
         init_only=row.get("init_only", False),
         in_file=row.get("in_file", True),

@@ -6,7 +6,7 @@ other nonblocking and the neighbourhood collectives, and the shared-memory algor
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import cache
@@ -34,8 +34,8 @@ class LeafName:
     """What is known of a name.
 
     ``needs``: words that ``Region.meets`` understands. ``parameters``: with the value to use where none is given; a
-    file must give all. ``optional``: read, but not needed. ``unread``: a parameter that MPICH leaves unset whatever
-    the file says. ``warning``: another reason against the name.
+    file must give all. ``optional``: needed by one kind of tree alone. ``unread``: a parameter that MPICH leaves unset
+    whatever the file says. ``warning``: another reason against the name.
     """
 
     collective: str
@@ -47,6 +47,9 @@ class LeafName:
     warning: str | None = None
 
 
+# What trees of these names read since 4.3 where the kind of tree is this, and nowhere else.
+_BY_TOPOLOGY = ("MPIR_Allreduce_intra_tree", "MPIR_Bcast_intra_tree", "MPIR_Ireduce_intra_tsp_tree")
+_WAVE = "tree_type=topology_wave"
 _TOPO = ("topo_overhead", "topo_diff_groups", "topo_diff_switches", "topo_same_switches")
 _KNOWN = read_toml("mpich_leaves")
 _COMPOSED = ("alltoallv", "alltoallw", "exscan", "gatherv", "scan", "scatterv")
@@ -60,7 +63,7 @@ def leaf_names(catalogue: Catalogue) -> dict[str, LeafName]:
         names.update(_of_catalogue(entry))
     for collective, form in _forms(catalogue.version):
         name = f"MPIR_{collective.capitalize()}_{form}"
-        names[name] = _other(name, collective, form, catalogue.version)
+        names[name] = _other(name, collective, form)
     for collective in _COMPOSED:
         name = f"MPIDI_{collective.capitalize()}_intra_composition_alpha"
         names[name] = LeafName(collective, FileKind.CH4, ("node-consecutive",) if collective == "scan" else ())
@@ -68,6 +71,7 @@ def leaf_names(catalogue: Catalogue) -> dict[str, LeafName]:
     for form, needs in _KNOWN["posix"].items():
         names[f"MPIDI_POSIX_mpi_{form}"] = LeafName(form.partition("_")[0], FileKind.POSIX, tuple(needs))
     if _number(catalogue.version) >= (4, 3):
+        names |= {name: replace(names[name], optional=_TOPO) for name in _BY_TOPOLOGY}
         names["MPIDI_POSIX_mpi_bcast_ipc_read"] = LeafName("bcast", FileKind.POSIX)
     return names
 
@@ -109,7 +113,7 @@ def _doubt(algorithm: Algorithm, entry: CollectiveEntry) -> str | None:
     return algorithm.why_not
 
 
-def _other(name: str, collective: str, form: str, version: str) -> LeafName:
+def _other(name: str, collective: str, form: str) -> LeafName:
     needs: tuple[str, ...] = ()
     for part, needed in _KNOWN["needs"].get(collective, {}).items():
         if part in form and not form.startswith("inter"):
@@ -117,8 +121,7 @@ def _other(name: str, collective: str, form: str, version: str) -> LeafName:
             break
     if collective not in INTRA_ONLY and not form.startswith("allcomm"):
         needs = (form.partition("_")[0], *needs)
-    optional = _TOPO if name == "MPIR_Ireduce_intra_tsp_tree" and _number(version) >= (4, 3) else ()
-    return LeafName(collective, FileKind.GENERAL, needs, _parameters(name), optional, _KNOWN["unread"].get(name))
+    return LeafName(collective, FileKind.GENERAL, needs, _parameters(name), unread=_KNOWN["unread"].get(name))
 
 
 def _forms(version: str) -> Iterator[tuple[str, str]]:
@@ -237,6 +240,9 @@ def _of_parameters(
         yield file.found("random-parameter", entry.line, path, name=name, unread=known.unread)
         return
     given: set[str] = set()
+    needed = known.parameters
+    if any(child.name == _WAVE for child in entry.value.entries or ()):
+        needed += tuple((parameter, 0) for parameter in known.optional)
     expected = {name for name, _ in known.parameters} | set(known.optional)
     for child in entry.value.entries or ():
         parameter, equals, value = child.name.partition("=")
@@ -247,7 +253,7 @@ def _of_parameters(
         given.add(parameter)
         if wrong := wrong_value(entry.name, parameter, value, catalogue):
             yield file.found("wrong-value", child.line, below, key=shown(child.key), why=wrong[0], fix=wrong[1])
-    for parameter, default in known.parameters:
+    for parameter, default in needed:
         if parameter not in given:
             written = format_value(parameter, default, catalogue)
             yield file.found("not-given", entry.line, path, parameter=parameter, written=written)

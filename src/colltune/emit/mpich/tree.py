@@ -10,10 +10,12 @@ The levels of a tree of rules in MPICH's selection files: ranks per node, ranks,
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar
+from itertools import groupby
+from math import isqrt
+from typing import Any, NamedTuple
 
 from colltune.core.errors import InputError
 from colltune.core.rules import Steps
@@ -21,15 +23,17 @@ from colltune.core.sample import NONBLOCKING, REDUCTIONS, Choice, Scenario, Size
 from colltune.machine.files import parse_json
 
 Tree = dict[str, "Tree"]
+Row = list[tuple[str, Tree]]  # the conditions of an object, each with its subtree
 
-_T = TypeVar("_T")
-# Conditions in one object. Fewer would make files deeper, and MPICH reads no more than 32 levels.
-MOST_IN_A_ROW = 8
+# Comparisons of sizes that are tried one after another: more of them are 5 ns each, and a group adds 3 us to MPI_Init.
+MOST_IN_A_ROW = 16
 LEAF = ("algorithm=", "composition=")
 # What every version takes "=any" of.
-ANY = ("comm_size", "avg_msg_size", "total_msg_size", "count")
+_OF_SIZE = ("avg_msg_size", "total_msg_size", "count")
+ANY = ("comm_size", *_OF_SIZE)
 # Operators that MPICH decides once, when a communicator is made, as long as no other operator stands before them.
 _OF_COMMUNICATOR = ("comm_type=", "comm_size", "comm_hierarchy=", "is_node_consecutive=", "comm_avg_ppn")
+_UP_TO = re.compile(r"<=-?\d+$")
 _NUMERIC = re.compile(r"(comm_size|comm_avg_ppn|avg_msg_size|total_msg_size|count)(<=|<)(-?\d+)")
 
 
@@ -220,20 +224,31 @@ def _has_nodes(call: Call, version: tuple[int, int]) -> bool:
     return version < (5, 0) or call.hierarchy in ("parent", "flat")
 
 
-def grouped(
-    operator: str, rest: str, steps: Sequence[tuple[int | None, _T]], node: Callable[[Mapping[str, _T]], _T]
-) -> _T:
-    """A level of conditions ``operator<=bound`` for ascending ``steps``, of which the last holds for what is left.
+def in_groups(row: Row) -> Row:
+    """The conditions of an object; where many in a row compare the size of a call, those are in groups.
 
-    MPICH tries the conditions of an object one after another. More than MOST_IN_A_ROW are written as so many groups,
-    each an object of its own inside the bound of its last condition. ``node`` makes an object.
+    MPICH tries them one after another, in every call. So each group but the last is an object of its own inside the
+    bound of its last condition. Other comparisons are decided once, when a communicator is made.
     """
-    if len(steps) == 1:
-        return steps[0][1]
-    size = -(-len(steps) // MOST_IN_A_ROW)
-    groups = [steps[start : start + size] for start in range(0, len(steps), size)]
-    *bounded, last = ((group[-1][0], grouped(operator, rest, group, node)) for group in groups)
-    return node({**{f"{operator}<={bound}": value for bound, value in bounded}, rest: last[1]})
+    kept: Row = []
+    for operator, entries in groupby(row, lambda entry: _UP_TO.sub("", entry[0])):
+        run = list(entries)
+        if operator not in _OF_SIZE or len(run) <= MOST_IN_A_ROW:
+            kept += run
+            continue
+        size = max(isqrt(len(run) - 1) + 1, -(-len(run) // MOST_IN_A_ROW))
+        *groups, last = (run[start : start + size] for start in range(0, len(run), size))
+        for *bounded, (bound, beyond) in groups:
+            kept.append((bound, dict(without_last(in_groups([*bounded, (f"{operator}=any", beyond)])))))
+        kept += last
+    return kept
+
+
+def without_last(row: Row) -> Row:
+    """``row`` as it goes on where its last condition holds for all that is left and leads to further ones."""
+    *before, (condition, last) = row
+    is_whole = not is_leaf(last) and next(reversed(last), "").endswith("any")
+    return [*before, *last.items()] if is_whole and condition.endswith("any") else row
 
 
 def _check(tree: object) -> None:
