@@ -1,8 +1,9 @@
 """What the start of the agent looks up on file systems that nodes share: MPICH beside this Python, by strace.
 
-``lookups_per_node_N``: paths that one rank opens, follows or asks about outside of the node's own directories, from
-its start until its end, where each of N ranks is a node of its own; the most of all ranks. They are to be as many on
-few nodes as on many. Nothing is told without strace.
+``lookups_per_node_N``: paths that a rank opens, follows or asks about outside of the node's own directories until it
+has started, in a job of N nodes with a rank each. They are to be as many on many nodes as on few. One rank is there: a
+process manager answers it for all others in the words of PMI-1, with what it said of itself. Nothing is told without
+strace.
 """
 
 from __future__ import annotations
@@ -10,30 +11,78 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from colltune.machine.compile import build
 from colltune.mpi.detect import find_mpi
 
-NODES = (2, 8)
-_LOOKUP = re.compile(r'^\d+ +\w+\((?:AT_FDCWD, )?"([^"]*)"', re.MULTILINE)
+NODES = (100, 2048)
+_STARTED_S = 10.0  # a rank that asks for nothing in this time waits for the others
+_LOOKUP = re.compile(r'^(?:\d+ +)?\w+\((?:AT_FDCWD, )?"([^"]*)"', re.MULTILINE)
 _LOCAL = ("/dev", "/etc", "/lib", "/proc", "/run", "/sys", "/usr/lib")
-_EACH = 'exec strace -f -qq -e trace=file -o "$0/$PMI_RANK" "$1"'
+_ANSWERS = {
+    "init": "response_to_init pmi_version=1 pmi_subversion=1",
+    "get_maxes": "maxes kvsname_max=256 keylen_max=64 vallen_max=1024",
+    "get_appnum": "appnum appnum=0",
+    "get_my_kvsname": "my_kvsname kvsname=job",
+    "put": "put_result",
+    "barrier_in": "barrier_out",
+}
 
 
 def scale_lookups() -> dict[str, float]:
-    return {f"lookups_per_node_{nodes}": most_lookups(nodes) for nodes in NODES} if shutil.which("strace") else {}
-
-
-def most_lookups(nodes: int) -> int:
+    if shutil.which("strace") is None:
+        return {}
     mpi = find_mpi(None, os.environ, python_bin=Path(sys.executable).parent)
     agent = build(mpi.mpicc, "agent", None)
-    with tempfile.TemporaryDirectory() as place:
-        command = [str(mpi.mpiexec), "-n", str(nodes), "sh", "-c", _EACH, place, str(agent)]
-        environment = {**os.environ, "MPIR_CVAR_NOLOCAL": "1"}
-        subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
-        traces = [path.read_text(errors="replace") for path in Path(place).iterdir()]
-    return max(sum(not path.startswith(_LOCAL) for path in _LOOKUP.findall(trace)) for trace in traces)
+    return {f"lookups_per_node_{nodes}": looked_up(agent, nodes) for nodes in NODES}
+
+
+def looked_up(agent: Path, nodes: int) -> int:
+    ours, its = socket.socketpair()
+    with ours, its, tempfile.TemporaryDirectory() as place:
+        job = {"PMI_FD": str(its.fileno()), "PMI_RANK": "0", "PMI_SIZE": str(nodes), "MPIR_CVAR_NOLOCAL": "1"}
+        command = ["strace", "-f", "--seccomp-bpf", "-qq", "-e", "trace=file", "-o", f"{place}/trace", str(agent)]
+        quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
+        environment = {**os.environ, **job}
+        rank = subprocess.Popen(command, env=environment, pass_fds=[its.fileno()], start_new_session=True, **quiet)
+        try:
+            serve(ours, nodes)
+            if rank.poll() is not None:
+                raise RuntimeError(f"the agent did not start on {nodes} nodes")
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(rank.pid, signal.SIGKILL)  # strace and the agent
+            rank.wait()
+        trace = Path(f"{place}/trace").read_text(errors="replace")
+    return sum(not path.startswith(_LOCAL) for path in _LOOKUP.findall(trace))
+
+
+def serve(rank: socket.socket, nodes: int) -> None:
+    """Answers until nothing more is asked for."""
+    rank.settimeout(_STARTED_S)
+    known = {"PMI_process_mapping": f"(vector,(0,{nodes},1))"}
+    with rank.makefile("rw") as lines, suppress(TimeoutError):
+        for line in lines:
+            asked = dict(word.split("=", 1) for word in line.split())
+            if asked["cmd"] == "put":
+                known[asked["key"]] = asked["value"]
+            answer = _ANSWERS.get(asked["cmd"]) or of_others(asked, known, nodes)
+            lines.write(f"cmd={answer}{'' if ' rc=' in answer else ' rc=0'}\n")
+            lines.flush()
+
+
+def of_others(asked: dict[str, str], known: dict[str, str], nodes: int) -> str:
+    """The size of the job, or the value of a key; what another rank would have said is what rank 0 did."""
+    if asked["cmd"] == "get_universe_size":
+        return f"universe_size size={nodes}"
+    key = asked["key"]
+    own = [key, *(f"{key[: number.start()]}0{key[number.end() :]}" for number in re.finditer(r"\d+", key))]
+    value = next((known[one] for one in own if one in known), None)
+    return "get_result rc=-1 msg=unknown" if value is None else f"get_result value={value}"
