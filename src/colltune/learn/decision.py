@@ -190,8 +190,8 @@ class DecisionLearner:
             before, duels = self._duels, self._believe()[1]
             if duels is not before:
                 unseen = self._free[self._rows] & (self._looks[self._rows] == 0)
-                loss, mistakes = duels.expected_loss(unseen, _SIGNIFICANT)
-                self._good = loss <= self._settings.stop_loss and mistakes <= self._settings.stop_mistakes
+                settings = self._settings
+                self._good = duels.is_sure(unseen, settings.stop_loss, _SIGNIFICANT, settings.stop_mistakes)
             self._calm = self._calm + news if self._good else 0
         if self._calm >= self._steps:
             return (
@@ -305,14 +305,16 @@ class DecisionLearner:
     def _look(self, time_s: Floats) -> NDArray[np.intp]:
         """(N, M): the repetitions of the next measurement of each pair, whose call is expected to take ``time_s``."""
         full, done = self._settings.repetitions, self._done[self._rows]
-        first = np.clip(self._settings.box_s / time_s, self._settings.fewest, full).astype(np.intp)
+        fitting = np.maximum(self._settings.box_s / time_s, self._settings.fewest)
+        first = np.minimum(fitting, full).astype(np.intp)
         first = np.where(2 * first >= full, full, first)
         return np.where(done > 0, np.maximum(full - done, 1), first)
 
     def _expected_s(self, belief: Belief) -> Floats:
         """(N, M): the time of a call of each pair."""
         if self._history.has_times:
-            return np.asarray(np.exp(np.clip(belief.mean + 0.5 * np.minimum(belief.variance, 1.0), -20.0, 5.0)))
+            log_time = belief.mean + 0.5 * np.minimum(belief.variance, 1.0)
+            return np.asarray(np.exp(np.minimum(np.maximum(log_time, -20.0), 5.0)))  # clip takes twice as long
         # No cost is known yet, but small messages on few ranks are cheap everywhere.
         growth = 0.4 * self._all_columns[self._rows, 2] + 0.2 * self._all_columns[self._rows, :2].sum(axis=1)
         return np.broadcast_to(1e-5 * 2.0 ** growth[:, None], belief.mean.shape)
@@ -322,7 +324,7 @@ class DecisionLearner:
     ) -> tuple[Shortlist, Rows, Rows]:
         """The pairs that may have the greatest gain per cost, and their places and choices."""
         rows, numbers = np.nonzero(free)
-        local = duels.losses()[rows, numbers] / cost[rows, numbers]
+        local = duels.losses[rows, numbers] / cost[rows, numbers]
         random = np.random.default_rng([self._seed, self._history.told, len(rows)])
         if len(rows) > self._settings.candidates:
             part = self._settings.candidates // 4

@@ -59,16 +59,15 @@ def kernel_diagonal(theta: Floats, z: Floats) -> Floats:
     return np.asarray(amplitude[0] + amplitude[1] * linear + amplitude[2])
 
 
-def _parts(theta: Floats, z: Floats, other: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-    """The kernel, its linear and Matern parts without amplitude, the squared distances, and a factor of its slopes."""
-    amplitude = np.exp(2.0 * theta[:3])
-    squared = ((z[..., :, None, :] - other[..., None, :, :]) / np.exp(theta[_LENGTHS])) ** 2
-    radius = np.sqrt(5.0 * squared.sum(axis=-1))
+def _parts(theta: Floats, z: Floats, other: Floats) -> tuple[Floats, Floats, Floats, list[Floats], Floats, Floats]:
+    """The kernel, its linear and Matern parts without amplitude, the squared distances by column, radius and decay."""
+    amplitude, lengths = np.exp(2.0 * theta[:3]), np.exp(theta[_LENGTHS])
+    squared = [((z[..., :, None, at] - other[..., None, :, at]) / lengths[at]) ** 2 for at in range(3)]
+    radius = np.sqrt(5.0 * (squared[0] + squared[1] + squared[2]))
     decay = np.exp(-radius)
     matern = (1.0 + radius + radius * radius / 3.0) * decay
     linear = ((z - _LINEAR_CENTRE) / _LINEAR_SCALE) @ ((other - _LINEAR_CENTRE) / _LINEAR_SCALE).swapaxes(-1, -2)
-    slope = amplitude[2] * (5.0 / 3.0) * (1.0 + radius) * decay
-    return amplitude[0] + amplitude[1] * linear + amplitude[2] * matern, linear, matern, squared, slope
+    return amplitude[0] + amplitude[1] * linear + amplitude[2] * matern, linear, matern, squared, radius, decay
 
 
 # The z (r, 3), residuals (r,) and variances of the noise (r,) of one choice's observations.
@@ -102,7 +101,7 @@ def _objective(theta: Floats, stack: _Stack) -> tuple[float, Floats]:
     """
     off = (theta - PRIOR_MEAN) / PRIOR_SD
     amplitude, rough = np.exp(2.0 * theta[:3]), rough_variance(theta)
-    covariance, linear, matern, squared, slope = _parts(theta, stack.z, stack.z)
+    covariance, linear, matern, squared, radius, decay = _parts(theta, stack.z, stack.z)
     both = stack.real[:, :, None] & stack.real[:, None, :]
     covariance = np.where(both, covariance, 0.0)
     diagonal = np.arange(stack.y.shape[1])
@@ -116,13 +115,13 @@ def _objective(theta: Floats, stack: _Stack) -> tuple[float, Floats]:
     value = 0.5 * float(off @ off) + 0.5 * float((stack.y * alpha).sum())
     value += float(np.log(lower[:, diagonal, diagonal]).sum())
     weight = np.where(both, inverse - alpha[:, :, None] * alpha[:, None, :], 0.0)
-    stretched = weight * slope
+    stretched = weight * (amplitude[2] * (5.0 / 3.0) * (1.0 + radius) * decay)
     gradient = off / PRIOR_SD + np.array(
         [
             amplitude[0] * weight.sum(),
             amplitude[1] * (weight * linear).sum(),
             amplitude[2] * (weight * matern).sum(),
-            *(0.5 * (stretched * squared[..., column]).sum() for column in (2, 0, 1)),
+            *(0.5 * (stretched * squared[column]).sum() for column in (2, 0, 1)),
             rough * weight[:, diagonal, diagonal].sum(),
         ]
     )

@@ -6,6 +6,7 @@ Notations: N scenarios, M choices; ``mean``, ``variance`` (N, M) of log time; ``
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,25 +36,25 @@ class Duels:
 
     @classmethod
     def of(cls, mean: Floats, variance: Floats, legal: Mask, weight: Floats | None = None) -> Duels:
-        every, numbers = np.arange(len(mean)), np.arange(mean.shape[1])
+        every = np.arange(len(mean))
         usable = np.where(legal, mean, NEVER)
         first = usable.argmin(axis=1)
         usable[every, first] = 2.0 * NEVER
         second = usable.argmin(axis=1)
-        other = np.where(numbers[None, :] == first[:, None], second[:, None], first[:, None])
-        rows = every[:, None]
-        rival = legal & legal[rows, other] & (other != numbers[None, :])
-        distance = np.where(rival, np.abs(mean - mean[rows, other]), 0.0)
-        weight = np.ones(len(mean)) if weight is None else weight
-        return cls(first, rival, distance, np.sqrt(variance + variance[rows, other]), weight)
+        selected, runner_up = (every, first), (every, second)
+        rival = legal & legal[selected][:, None]
+        rival[selected] &= legal[runner_up] & (first != second)
+        distance, deviation = np.abs(mean - mean[selected][:, None]), np.sqrt(variance + variance[selected][:, None])
+        distance[selected] = np.abs(mean[selected] - mean[runner_up])
+        deviation[selected] = np.sqrt(variance[selected] + variance[runner_up])
+        distance[~rival] = 0.0
+        return cls(first, rival, distance, deviation, np.ones(len(mean)) if weight is None else weight)
 
+    @cached_property
     def losses(self) -> Floats:
         """(N, M): the expected loss, in log time by the scenario's weight, of not switching to each choice."""
-        return self._losses(self.rival)
-
-    def _losses(self, some: Mask) -> Floats:
-        losses = np.zeros(some.shape)
-        losses[some] = tailed_loss(self.distance[some], self.deviation[some])
+        losses = np.zeros(self.rival.shape)
+        losses[self.rival] = tailed_loss(self.distance[self.rival], self.deviation[self.rival])
         return losses * self.weight[:, None]
 
     def gains(self, shifts: Floats, numbers: Rows) -> Floats:
@@ -64,18 +65,20 @@ class Duels:
         crossing = tailed_loss(self.distance[:, numbers].T, shifts + 1e-9)
         return np.asarray(np.where(self.rival[:, numbers].T, crossing, 0.0) @ self.weight)
 
-    def expected_loss(self, open_pairs: Mask, margin: float) -> tuple[float, float]:
-        """Bounds of the expected mean log of selected over best time, and of the share of losses above ``margin``.
+    def is_sure(self, open_pairs: Mask, loss: float, margin: float, mistakes: float) -> bool:
+        """Whether the expected mean log of selected over best time is ``loss`` at most, and few are above ``margin``.
 
-        Only pairs with an open measurement count: of two measured choices with a small difference, either will do.
+        ``mistakes``: in which share of the scenarios they may be expected to. Only pairs with an open measurement
+        count: of two measured choices with a small difference, either will do.
         """
-        every = np.arange(len(self.first))
-        rival = self.rival & (np.arange(self.rival.shape[1])[None, :] != self.first[:, None])
-        rival &= open_pairs | open_pairs[every, self.first][:, None]
+        selected = np.arange(len(self.first)), self.first
+        rival = self.rival & (open_pairs | open_pairs[selected][:, None])
+        rival[selected] = False
+        if np.where(rival, self.losses, 0.0).sum() / self.weight.sum() > loss:
+            return False
         mistake = np.zeros(rival.shape)
         mistake[rival] = ndtr(-(self.distance[rival] + np.log1p(margin)) / self.deviation[rival])
-        of_each = np.minimum(mistake.sum(axis=1), 1.0)
-        return float(self._losses(rival).sum() / self.weight.sum()), float(np.average(of_each, weights=self.weight))
+        return bool(np.average(np.minimum(mistake.sum(axis=1), 1.0), weights=self.weight) <= mistakes)
 
 
 def tailed_loss(distance: Floats, deviation: Floats) -> Floats:
