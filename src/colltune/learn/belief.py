@@ -122,6 +122,15 @@ class Belief:
             self._processes[number].scale * prior - root[:, rows].T @ (root if at is None else root[:, at])
         )
 
+    def covariances(self, rows: Rows, numbers: Rows) -> Floats:
+        """(c, N): of each of c choices between its scenario and all."""
+        scales = np.array([process.scale for process in self._processes])
+        covariances = scales[numbers][:, None] * self._prior[rows]
+        for number in np.unique(numbers):
+            mine, root = np.flatnonzero(numbers == number), self._roots[number]
+            covariances[mine] -= root[:, rows[mine]].T @ root
+        return np.asarray(covariances)
+
     def _trend_at(self, z: Floats) -> Floats:
         return self._trend.at(z) if self._trend else np.full(len(z), _UNKNOWN)
 

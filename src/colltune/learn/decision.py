@@ -323,14 +323,15 @@ class DecisionLearner:
         self, belief: Belief, duels: Duels, free: Mask, cost: Floats, look: NDArray[np.intp]
     ) -> tuple[Shortlist, Rows, Rows]:
         """The pairs that may have the greatest gain per cost, and their places and choices."""
-        rows, numbers = np.nonzero(free)
-        local = duels.losses[rows, numbers] / cost[rows, numbers]
-        random = np.random.default_rng([self._seed, self._history.told, len(rows)])
-        if len(rows) > self._settings.candidates:
+        cells, costs = np.flatnonzero(free), cost[free]
+        local = duels.losses[free] / costs
+        random = np.random.default_rng([self._seed, self._history.told, len(cells)])
+        if len(cells) > self._settings.candidates:
             part = self._settings.candidates // 4
-            dear = local * np.sqrt(cost[rows, numbers])
-            kept = [_greatest(local, 2 * part), _greatest(dear, part), random.choice(len(rows), part, False)]
-            rows, numbers = (axis[np.unique(np.concatenate(kept))] for axis in (rows, numbers))
+            dear = local * np.sqrt(costs)
+            kept = [_greatest(local, 2 * part), _greatest(dear, part), random.choice(len(cells), part, False)]
+            cells = cells[np.unique(np.concatenate(kept))]
+        rows, numbers = np.divmod(cells, free.shape[1])
         worth = random.uniform(0.999, 1.0, len(rows)) / cost[rows, numbers] ** self._settings.thrift
         noise = _result_variance(look[rows, numbers])
         return Shortlist(belief, duels, rows, numbers, noise, worth), rows, numbers

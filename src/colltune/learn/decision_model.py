@@ -92,10 +92,7 @@ class Shortlist:
 
     def __init__(self, belief: Belief, duels: Duels, rows: Rows, numbers: Rows, noise: Floats, worth: Floats) -> None:
         self._duels, self._rows, self._numbers, self._noise, self._worth = duels, rows, numbers, noise, worth
-        self._covariance = np.empty((len(rows), len(belief.mean)))
-        for number in np.unique(numbers):
-            mine = numbers == number
-            self._covariance[mine] = belief.covariance(int(number), rows[mine])
+        self._covariance = belief.covariances(rows, numbers)
         self._score = self._scores(np.arange(len(rows)))
 
     def _scores(self, some: Rows) -> Floats:
