@@ -10,6 +10,7 @@ import pytest
 from live_jobs import ON_EITHER
 from live_jobs import live as live_kit
 from test_alltoallv_use import table
+from test_live_nonblocking import prefer as prefer_nonblocking
 from test_live_selector import prefer
 
 from colltune.bench.workbench import Workbench
@@ -74,7 +75,8 @@ def guest_in(installation: Installation, directory: Path, source: str, *, every:
     kit = live_kit(installation, directory)
     bench = kit.bench
     choice = next(one for one in bench.catalogue.choices("bcast") if one.algorithm in ("binomial", "pipeline"))
-    rules = prefer(kit, 1) if every else [RuleSet.always("bcast", live_basis(bench.catalogue, "bcast"), choice)]
+    broadcasts = RuleSet.always("bcast", live_basis(bench.catalogue, "bcast"), choice)
+    rules = [*prefer(kit, 1), *prefer_nonblocking(kit, 1)] if every else [broadcasts]
     file = directory / LIVE_FILE
     file.write_bytes(kit.emit(*rules))
     variables = {

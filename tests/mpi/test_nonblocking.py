@@ -78,16 +78,18 @@ def test_every_choice_of_a_file_is_right_at_1_to_8_ranks(
 def test_persistent_requests_are_right_at_each_start(
     mpi: Installation, emitter: MpichEmitter, tmp_path: Path, number: int
 ) -> None:
-    """A quarter of the requests are persistent, started three times; they take the file's choice when they are made."""
+    """They take the file's choice when they are made; each is started forty times, beside others."""
     rule_sets = always(mpi, number)
     files = emitter.emit(rule_sets)
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
-    made = program(mpi.mpicc, "nonblocking_property.c")
-    environment = {**os.environ, **QUIET, **TWO_NODES, **variables_for(emitter, tmp_path, files)}
-    done = run_to_end([str(mpi.mpiexec), "-n", "4", made, str(number), "60"], env=environment)
-    assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-1500:]
-    assert "4 ranks, 60 cases, 0 mismatches" in done.stdout
+    command = [str(mpi.mpiexec), "-n", "4", program(mpi.mpicc, "guest_kinds.c"), "persistent"]
+    default, tuned = (
+        run_to_end(command, env={**os.environ, **QUIET, **TWO_NODES, **variables}, check=True)
+        for variables in ({}, variables_for(emitter, tmp_path, files))
+    )
+    assert sorted(tuned.stdout.splitlines()) == sorted(default.stdout.splitlines())
+    assert tuned.stdout.count("persistent rank=") == 4
 
 
 def sent(mpi: Installation, variables: Mapping[str, str]) -> dict[str, int]:

@@ -4,33 +4,38 @@
 
 #include <unistd.h>
 
+/* Several at once, started again and again; the all-to-all is in place. */
 static long ct__persistent(int rank, int size)
 {
+    enum { KINDS = 5 };
     MPI_Comm comm;
-    int sent = 0, got[MOST_RANKS], word = 0;
-    long sum = 0;
+    int sent = 0, sum = 0, word = 0, all[MOST_RANKS], blocks[2 * MOST_RANKS];
+    long total = 0;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     for (int pass = 0; pass < 2; pass++) {
-        MPI_Request requests[4], unused;
-        MPI_Allreduce_init(&sent, got, 1, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &requests[0]);
+        MPI_Request requests[KINDS], unused;
+        MPI_Allreduce_init(&sent, &sum, 1, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &requests[0]);
         MPI_Bcast_init(&word, 1, MPI_INT, size - 1, comm, MPI_INFO_NULL, &requests[1]);
-        MPI_Allgather_init(&sent, 1, MPI_INT, got, 1, MPI_INT, comm, MPI_INFO_NULL, &unused);
+        MPI_Allgather_init(&sent, 1, MPI_INT, all, 1, MPI_INT, comm, MPI_INFO_NULL, &unused);
         MPI_Barrier_init(comm, MPI_INFO_NULL, &requests[2]);
-        MPI_Alltoall_init(MPI_IN_PLACE, 0, MPI_INT, got + 1, 0, MPI_INT, comm, MPI_INFO_NULL, &requests[3]);
+        MPI_Alltoall_init(MPI_IN_PLACE, 0, MPI_INT, blocks, 2, MPI_INT, comm, MPI_INFO_NULL, &requests[3]);
+        MPI_Allgather_init(&sent, 1, MPI_INT, all, 1, MPI_INT, comm, MPI_INFO_NULL, &requests[4]);
         MPI_Request_free(&unused); /* was never started */
         for (int round = 0; round < 20; round++) {
             sent = rank + round, word = rank == size - 1 ? round : -1;
-            round % 2 ? (void)MPI_Startall(4, requests)
-                      : (void)(MPI_Start(&requests[0]), MPI_Start(&requests[1]), MPI_Startall(2, requests + 2));
-            sum += round % 5 == 0 ? exchange_once(MPI_COMM_WORLD, round) : 0;
-            MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
-            sum = digest(sum + word, got, 1);
+            for (int i = 0; i < 2 * size; i++)
+                blocks[i] = 100 * rank + i + round;
+            round % 2 ? (void)MPI_Startall(KINDS, requests)
+                      : (void)(MPI_Start(&requests[0]), MPI_Start(&requests[1]), MPI_Startall(KINDS - 2, requests + 2));
+            total += round % 5 == 0 ? exchange_once(MPI_COMM_WORLD, round) : 0;
+            MPI_Waitall(KINDS, requests, MPI_STATUSES_IGNORE);
+            total = digest(digest(digest(total + word, &sum, 1), all, size), blocks, 2 * size);
         }
-        for (int i = 0; i < 4; i++)
+        for (int i = 0; i < KINDS; i++)
             MPI_Request_free(&requests[i]);
     }
     MPI_Comm_free(&comm);
-    return sum;
+    return total;
 }
 
 static long ct__in_place(int rank, int size)
@@ -252,39 +257,42 @@ static long ct__requests(int rank, int size)
 static long ct__control_variables(int rank, int size)
 {
 #ifdef MPICH_VERSION
-    static const char *const NAMES[] = {"MPIR_CVAR_BCAST_INTRA_ALGORITHM", "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM"};
+    static const char *const NAMES[] = {"MPIR_CVAR_BCAST_INTRA_ALGORITHM", "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM",
+                                        "MPIR_CVAR_IALLREDUCE_INTRA_ALGORITHM"};
 #else
-    static const char *const NAMES[] = {"coll_tuned_bcast_algorithm", "coll_tuned_allreduce_algorithm"};
+    static const char *const NAMES[] = {"coll_tuned_bcast_algorithm", "coll_tuned_allreduce_algorithm",
+                                        "coll_libnbc_iallreduce_algorithm"};
 #endif
-    int provided, index, count, value, seen[2];
+    enum { COUNT = sizeof NAMES / sizeof *NAMES };
+    int provided, index, count, value, seen[COUNT];
     long sum = 0;
-    MPI_T_cvar_handle handles[2];
+    MPI_T_cvar_handle handles[COUNT];
     MPI_T_pvar_session session;
     MPI_Comm comm;
     (void)rank, (void)size;
     MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
     MPI_T_pvar_session_create(&session);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < COUNT; i++) {
         if (MPI_T_cvar_get_index(NAMES[i], &index) != MPI_SUCCESS)
             return -1;
         MPI_T_cvar_handle_alloc(index, NULL, &handles[i], &count);
     }
     for (int round = 0; round < 6; round++) {
-        for (int i = 0; i < 2; i++) {
-            value = round % 3;
+        for (int i = 0; i < COUNT; i++) {
+            value = 2 * (round % 3); /* with 1 of the last MPICH cannot copy a communicator */
             MPI_Barrier(MPI_COMM_WORLD);
             MPI_T_cvar_write(handles[i], &value);
         }
         MPI_Comm_dup(MPI_COMM_WORLD, &comm);
         sum += exchange_once(comm, round) + exchange_once(comm, round);
         MPI_Comm_free(&comm);
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < COUNT; i++) {
             MPI_T_cvar_read(handles[i], &seen[i]);
             sum += 1000 * (i + 1) * seen[i];
         }
     }
     value = 0;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < COUNT; i++) {
         MPI_T_cvar_write(handles[i], &value);
         MPI_T_cvar_handle_free(&handles[i]);
     }

@@ -17,6 +17,10 @@ static int data[WORDS], sent[WORDS], got[WORDS];
 static int counts[RANKS], places[RANKS], negative[RANKS];
 static MPI_Datatype uncommitted;
 static int own_rank;
+static MPI_Request request = MPI_REQUEST_NULL;
+
+/* Of a call that may have begun. */
+static int waited(int code) { return code == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : code; }
 
 /* name, right call, wrong call */
 #define CASES(X)                                                                                                          \
@@ -74,7 +78,17 @@ static int own_rank;
       MPI_Reduce_scatter_block(sent, got, BLOCK, MPI_INT, MPI_OP_NULL, comm))                                             \
     X(reduce_scatter_block_type, MPI_Reduce_scatter_block(sent, got, BLOCK, MPI_INT, MPI_SUM, comm),                      \
       MPI_Reduce_scatter_block(sent, got, BLOCK, uncommitted, MPI_SUM, comm))                                       \
-    X(scan_op, MPI_Scan(sent, got, 8, MPI_INT, MPI_SUM, comm), MPI_Scan(sent, got, 8, MPI_INT, MPI_OP_NULL, comm))
+    X(scan_op, MPI_Scan(sent, got, 8, MPI_INT, MPI_SUM, comm), MPI_Scan(sent, got, 8, MPI_INT, MPI_OP_NULL, comm))        \
+    X(ibcast_root, waited(MPI_Ibcast(data, 8, MPI_INT, 0, comm, &request)),                                               \
+      waited(MPI_Ibcast(data, 8, MPI_INT, 99, comm, &request)))                                                           \
+    X(ibcast_count, waited(MPI_Ibcast(data, 8, MPI_INT, 0, comm, &request)),                                              \
+      waited(MPI_Ibcast(data, -1, MPI_INT, 0, comm, &request)))                                                           \
+    X(iallreduce_op, waited(MPI_Iallreduce(sent, got, 8, MPI_INT, MPI_SUM, comm, &request)),                              \
+      waited(MPI_Iallreduce(sent, got, 8, MPI_INT, MPI_OP_NULL, comm, &request)))                                         \
+    X(iallgather_type, waited(MPI_Iallgather(sent, BLOCK, MPI_INT, got, BLOCK, MPI_INT, comm, &request)),                 \
+      waited(MPI_Iallgather(sent, BLOCK, MPI_DATATYPE_NULL, got, BLOCK, MPI_DATATYPE_NULL, comm, &request)))              \
+    X(ialltoall_count, waited(MPI_Ialltoall(sent, BLOCK, MPI_INT, got, BLOCK, MPI_INT, comm, &request)),                  \
+      waited(MPI_Ialltoall(sent, -1, MPI_INT, got, -1, MPI_INT, comm, &request)))
 
 /* What one of the libraries finds, and the other does not. */
 #ifdef MPICH_VERSION
