@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from colltune.machine.compile import is_own
+from colltune.machine.compile import COMMON, is_own, source_directory
 
 # Beside what pytest itself keeps.
 STORE = Path(__file__).parents[1] / ".pytest_cache" / "d" / "programs"
 NATIVE = Path(__file__).parent / "native"
 # The headers of Debian's MPICH warn of MPI_STATUSES_IGNORE.
 C_FLAGS = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-error=stringop-overflow"]
+C_FLAGS += [f"-I{source_directory(COMMON)}"]
 _DAYS = 14  # without use
 
 

@@ -17,7 +17,7 @@ NAMED = (
 
 def compiled_for(mpicc: str | Path) -> str:
     common = source_directory(COMMON)
-    return program(mpicc, "one_call.c", f"-I{common}", common / "variables.c", common / "mock_ups.c")
+    return program(mpicc, "one_call.c", common / "variables.c", common / "mock_ups.c")
 
 
 def making(mpicc: str | Path, calls: Sequence[OneCall], ranks: int) -> list[str]:

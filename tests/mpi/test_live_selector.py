@@ -16,7 +16,7 @@ from colltune.emit.live_rules import LIVE_FILE, live_basis
 from colltune.mpi.installation import Installation, Library
 from colltune.prove.replay.conformance import replay_arguments
 from colltune.store.tuning import Tuning, load_tuning, save_tuning
-from compiled import program, shared
+from compiled import shared
 
 
 @pytest.fixture(params=["mpich", "openmpi"])
@@ -195,19 +195,6 @@ def test_of_two_files_the_one_that_cannot_be_read_is_named(on_openmpi: Live, unr
     variables |= {"COLLTUNE_CANDIDATES": str(candidates), **missing}
     done = on_openmpi.replay(2, on_openmpi.emit(*prefer(on_openmpi, 2)), BARRIERS, **variables)
     assert f"live selector is off: {tmp_path / 'missing'} cannot be read" in done.stderr
-
-
-@pytest.mark.parametrize("measure", [False, True])
-@pytest.mark.parametrize("number", [1, 2])
-def test_errors_come_to_the_handler_of_the_day_on_the_programs_communicator(
-    either: Live, number: int, measure: bool
-) -> None:
-    ranks, faulty_calls = 4, 12
-    variables = {"COLLTUNE_MEASURE": str(either.directory / "measure")} if measure else {}
-    guest = program(either.bench.installation.mpicc, "live_guest.c")
-    done = either.run(ranks, [guest], either.emit(*prefer(either, number)), **variables)
-    assert done.returncode == 0, done.stderr
-    assert list(map(int, done.stdout.split())) == [ranks * faulty_calls, 0, 0, 0]
 
 
 def test_a_tuning_says_by_which_way_it_is_in_force(either: Live, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 /* A tool as profilers are: counts a program's calls by their MPI_ names, with the communicators that it was told of, and makes
  * them by their PMPI_ names. In MPI_Finalize the first rank prints the sums over the ranks. */
+#include "collectives.h"
 #include <mpi.h>
 #include <stdio.h>
 
@@ -31,29 +32,16 @@ int MPI_Comm_split(MPI_Comm from, int color, int key, MPI_Comm *made)
     return code;
 }
 
-int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm)
-{
-    note(0, comm);
-    return PMPI_Bcast(buffer, count, type, root, comm);
-}
-
-int MPI_Allreduce(const void *in, void *out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
-{
-    note(1, comm);
-    return PMPI_Allreduce(in, out, count, type, op, comm);
-}
-
-int MPI_Allgather(const void *in, int sent, MPI_Datatype type, void *out, int got, MPI_Datatype other, MPI_Comm comm)
-{
-    note(2, comm);
-    return PMPI_Allgather(in, sent, type, out, got, other, comm);
-}
-
-int MPI_Barrier(MPI_Comm comm)
-{
-    note(3, comm);
-    return PMPI_Barrier(comm);
-}
+#define COUNTED(WHICH, NAME, SIGNATURE)                        \
+    int MPI_##NAME CT_PARAMETERS(SIGNATURE, BLOCKING, int, int) \
+    {                                                          \
+        note(WHICH, comm);                                     \
+        return PMPI_##NAME CT_ARGUMENTS(SIGNATURE, BLOCKING);  \
+    }
+COUNTED(0, Bcast, BCAST)
+COUNTED(1, Allreduce, ALLREDUCE)
+COUNTED(2, Allgather, ALLTOALL)
+COUNTED(3, Barrier, BARRIER)
 
 int MPI_Start(MPI_Request *request)
 {

@@ -81,6 +81,27 @@ static inline long exchange(MPI_Comm comm)
     return sum;
 }
 
+/* The results of an all-to-all, a broadcast and a sum that are wrong; `mark` tells the calls of one communicator apart. */
+static inline int wrong_results(MPI_Comm comm, int mark)
+{
+    enum { MOST = 64 };
+    int rank, size, wrong = 0, sum = 0, sent[2 * MOST], got[2 * MOST], counts[MOST], places[MOST];
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+    for (int i = 0; i < size; i++) {
+        counts[i] = 2, places[i] = 2 * i;
+        sent[2 * i] = rank * 100 + i, sent[2 * i + 1] = mark;
+        got[2 * i] = got[2 * i + 1] = -1;
+    }
+    MPI_Alltoallv(sent, counts, places, MPI_INT, got, counts, places, MPI_INT, comm);
+    for (int i = 0; i < size; i++)
+        wrong += got[2 * i] != i * 100 + rank || got[2 * i + 1] != mark;
+    int word = rank == 0 ? mark : -1;
+    MPI_Bcast(&word, 1, MPI_INT, 0, comm);
+    MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm);
+    return wrong + (word != mark) + (sum != size * (size - 1) / 2);
+}
+
 static inline void run_cases(const guest_case *cases, int count, int argc, char **argv)
 {
     int rank, size;

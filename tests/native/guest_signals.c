@@ -1,16 +1,13 @@
 /* What a program does with signals of its own, in the midst of collectives: `guest_signals MODE`. */
 #define _GNU_SOURCE
-#include <mpi.h>
+#include "guest_cases.h"
+
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int ct__rank, ct__size;
+static int ct__rank;
 static volatile sig_atomic_t ct__signals;
 static char *ct__page;
 static long ct__page_size;
@@ -41,31 +38,15 @@ static void ct__chaining(int number, siginfo_t *about, void *context)
         ct__chain.sa_handler(number);
 }
 
-static int ct__exchange(void)
-{
-    int wrong = 0, *sent = malloc(sizeof *sent * (size_t)ct__size), *got = malloc(sizeof *got * (size_t)ct__size);
-    int *ones = malloc(sizeof *ones * (size_t)ct__size), *places = malloc(sizeof *places * (size_t)ct__size);
-    for (int i = 0; i < ct__size; i++)
-        sent[i] = ct__rank * 100 + i, got[i] = -1, ones[i] = 1, places[i] = i;
-    MPI_Alltoallv(sent, ones, places, MPI_INT, got, ones, places, MPI_INT, MPI_COMM_WORLD);
-    for (int i = 0; i < ct__size; i++)
-        wrong += got[i] != i * 100 + ct__rank;
-    int word = ct__rank == 0 ? 41 : 0;
-    MPI_Bcast(&word, 1, MPI_INT, 0, MPI_COMM_WORLD);
-    wrong += word != 41;
-    MPI_Comm twin; /* on which the live selector has to set up anew */
-    MPI_Comm_dup(MPI_COMM_WORLD, &twin);
-    MPI_Bcast(&word, 1, MPI_INT, 0, twin);
-    MPI_Comm_free(&twin);
-    free(sent), free(got), free(ones), free(places);
-    return wrong;
-}
-
 static int ct__exchanges(int count)
 {
     int wrong = 0;
-    for (int i = 0; i < count; i++)
-        wrong += ct__exchange();
+    for (int i = 0; i < count; i++) {
+        MPI_Comm twin; /* on which the live selector has to set up anew */
+        MPI_Comm_dup(MPI_COMM_WORLD, &twin);
+        wrong += wrong_results(MPI_COMM_WORLD, i) + wrong_results(twin, i);
+        MPI_Comm_free(&twin);
+    }
     return wrong;
 }
 
@@ -140,7 +121,6 @@ int main(int argc, char **argv)
     if (!before)
         ct__take(mode);
     MPI_Comm_rank(MPI_COMM_WORLD, &ct__rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ct__size);
     int wrong = ct__exchanges(4);
     if (ct__rank == 1)
         wrong += ct__meet(mode);

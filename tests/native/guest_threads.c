@@ -2,46 +2,24 @@
  *
  * Rank 0 prints the results that were wrong on all ranks; -1 where the library has no MPI_THREAD_MULTIPLE. `race` adds a
  * race of the program's own, for the tool that looks for races. */
-#include <mpi.h>
-#include <pthread.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
+#include "guest_cases.h"
 
-enum { THREADS = 3, ROUNDS = 6, CALLS = 8, MOST = 16 };
+#include <pthread.h>
+
+enum { THREADS = 3, PASSES = 6, CALLS = 8 };
 
 static MPI_Comm comms[THREADS];
 static int wrong[THREADS], shared;
 static bool racing;
 
-static int ct__exchange(MPI_Comm comm, int thread, int call)
-{
-    int rank, size, bad = 0, word = 0, sum = 0;
-    int sent[2 * MOST], got[2 * MOST], counts[MOST], places[MOST];
-    MPI_Comm_rank(comm, &rank);
-    MPI_Comm_size(comm, &size);
-    for (int i = 0; i < size; i++) {
-        counts[i] = 2, places[i] = 2 * i;
-        sent[2 * i] = rank * 100 + i, sent[2 * i + 1] = thread;
-        got[2 * i] = got[2 * i + 1] = -1;
-    }
-    MPI_Alltoallv(sent, counts, places, MPI_INT, got, counts, places, MPI_INT, comm);
-    for (int i = 0; i < size; i++)
-        bad += got[2 * i] != i * 100 + rank || got[2 * i + 1] != thread;
-    word = rank == 0 ? call : -1;
-    MPI_Bcast(&word, 1, MPI_INT, 0, comm);
-    MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm);
-    return bad + (word != call) + (sum != size * (size - 1) / 2);
-}
-
 static void *ct__work(void *argument)
 {
     int thread = *(int *)argument;
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < PASSES; round++) {
         MPI_Comm comm;
         MPI_Comm_dup(comms[thread], &comm);
         for (int call = 0; call < CALLS; call++)
-            wrong[thread] += ct__exchange(comm, thread, call);
+            wrong[thread] += wrong_results(comm, CALLS * thread + call);
         MPI_Comm_free(&comm);
         if (racing)
             shared++;

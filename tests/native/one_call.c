@@ -8,6 +8,7 @@
  * then a line has the number of the triple and which algorithms ran. Link native/common/variables.c.
  */
 #define _POSIX_C_SOURCE 200809L
+#include "functions.h"
 #include "variables.h"
 #include <stdbool.h>
 #include <stdio.h>
@@ -29,92 +30,70 @@ static void fail(const char *what)
     exit(2);
 }
 
-/* A call that does not block, or, by the name of its maker, a persistent one, and its end. */
-static bool call_nonblocking(const char *name, const char *in, char *out, int count, MPI_Comm comm)
+static const char *const NAMES[CT_FUNCTIONS] = {
+    "barrier",
+#define NAME_OF(X, NAME, LOWER, UPPER, SIGNATURE) #LOWER,
+    CT_COLLECTIVES(NAME_OF, )
+};
+
+/* Of a function that needs no counts of each rank. */
+static void make_persistent(ct_function function, const ct_arguments *a, MPI_Comm comm, MPI_Request *request)
 {
-    MPI_Request request = MPI_REQUEST_NULL;
-    if (strcmp(name, "iallgather") == 0)
-        MPI_Iallgather(in, count, MPI_FLOAT, out, count, MPI_FLOAT, comm, &request);
-    else if (strcmp(name, "iallreduce") == 0)
-        MPI_Iallreduce(in, out, count, MPI_FLOAT, MPI_SUM, comm, &request);
-    else if (strcmp(name, "ialltoall") == 0)
-        MPI_Ialltoall(in, count, MPI_FLOAT, out, count, MPI_FLOAT, comm, &request);
-    else if (strcmp(name, "ibcast") == 0)
-        MPI_Ibcast(out, count, MPI_FLOAT, 0, comm, &request);
 #if MPI_VERSION >= 4 || (defined(OPEN_MPI) && OMPI_MAJOR_VERSION >= 5)
-    else if (strcmp(name, "allgather_init") == 0)
-        MPI_Allgather_init(in, count, MPI_FLOAT, out, count, MPI_FLOAT, comm, MPI_INFO_NULL, &request);
-    else if (strcmp(name, "allreduce_init") == 0)
-        MPI_Allreduce_init(in, out, count, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &request);
-    else if (strcmp(name, "alltoall_init") == 0)
-        MPI_Alltoall_init(in, count, MPI_FLOAT, out, count, MPI_FLOAT, comm, MPI_INFO_NULL, &request);
-    else if (strcmp(name, "bcast_init") == 0)
-        MPI_Bcast_init(out, count, MPI_FLOAT, 0, comm, MPI_INFO_NULL, &request);
-    else if (strcmp(name, "exscan_init") == 0)
-        MPI_Exscan_init(in, out, count, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &request);
-    else if (strcmp(name, "gather_init") == 0)
-        MPI_Gather_init(in, count, MPI_FLOAT, out, count, MPI_FLOAT, 0, comm, MPI_INFO_NULL, &request);
-    else if (strcmp(name, "reduce_init") == 0)
-        MPI_Reduce_init(in, out, count, MPI_FLOAT, MPI_SUM, 0, comm, MPI_INFO_NULL, &request);
-    else if (strcmp(name, "reduce_scatter_block_init") == 0)
-        MPI_Reduce_scatter_block_init(in, out, count, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &request);
-    else if (strcmp(name, "scan_init") == 0)
-        MPI_Scan_init(in, out, count, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &request);
-    else if (strcmp(name, "scatter_init") == 0)
-        MPI_Scatter_init(in, count, MPI_FLOAT, out, count, MPI_FLOAT, 0, comm, MPI_INFO_NULL, &request);
+    const void *send = a->send, *send_counts = NULL, *recv_counts = NULL, *send_displs = NULL, *recv_displs = NULL;
+    void *recv = a->recv, *buffer = a->recv;
+    int send_count = a->send_count, recv_count = a->recv_count, count = a->recv_count, root = a->root;
+    MPI_Datatype send_type = a->send_type, recv_type = a->recv_type, type = a->recv_type;
+    const MPI_Datatype *send_types = NULL, *recv_types = NULL;
+    MPI_Op op = a->op;
+    MPI_Info info = MPI_INFO_NULL;
+    switch (function) {
+#define MADE(X, NAME, LOWER, UPPER, SIGNATURE)                         \
+    case CT_##UPPER:                                                   \
+        MPI_##NAME##_init CT_ARGUMENTS(SIGNATURE, PERSISTENT);         \
+        return;
+        CT_COLLECTIVES(MADE, )
+    default:
+        break;
+    }
 #endif
-    else
-        return false;
-    bool persistent = strstr(name, "_init") != NULL;
-    if (persistent)
-        MPI_Start(&request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-    if (persistent)
-        MPI_Request_free(&request);
-    return true;
+    (void)a, (void)comm, (void)request;
+    fail(NAMES[function]);
 }
 
+/* A call, one that does not block, or, by the name of its maker, a persistent one: "bcast", "ibcast", "bcast_init". */
 static void call(const char *name, const char *in, char *out, int bytes, MPI_Comm comm)
 {
-    const bool words = bytes % 4 == 0;
+    const bool words = bytes % 4 == 0, none = strcmp(name, "scatter") == 0 && rank > 0;
     const MPI_Datatype type = words ? MPI_FLOAT : MPI_BYTE;
-    const MPI_Op op = words ? MPI_SUM : MPI_BOR;
     int count = words ? bytes / 4 : bytes, counts[64], at[64];
-    if (call_nonblocking(name, in, out, count, comm))
-        return;
     for (int i = 0; i < ranks; i++) {
         counts[i] = strcmp(name, "reduce_scatter") == 0 ? count / ranks + (i < count % ranks) : count;
         at[i] = i * count;
     }
-    if (strcmp(name, "allgather") == 0)
-        MPI_Allgather(in, count, type, out, count, type, comm);
-    else if (strcmp(name, "allgatherv") == 0)
-        MPI_Allgatherv(in, count, type, out, counts, at, type, comm);
-    else if (strcmp(name, "allreduce") == 0)
-        MPI_Allreduce(in, out, count, type, op, comm);
-    else if (strcmp(name, "alltoall") == 0)
-        MPI_Alltoall(in, count, type, out, count, type, comm);
-    else if (strcmp(name, "barrier") == 0)
-        MPI_Barrier(comm);
-    else if (strcmp(name, "bcast") == 0)
-        MPI_Bcast(out, count, type, 0, comm);
-    else if (strcmp(name, "exscan") == 0)
-        MPI_Exscan(in, out, count, type, op, comm);
-    else if (strcmp(name, "gather") == 0)
-        MPI_Gather(in, count, type, out, count, type, 0, comm);
-    else if (strcmp(name, "reduce") == 0)
-        MPI_Reduce(in, out, count, type, op, 0, comm);
-    else if (strcmp(name, "reduce_scatter") == 0)
-        MPI_Reduce_scatter(in, out, counts, type, op, comm);
-    else if (strcmp(name, "reduce_scatter_block") == 0)
-        MPI_Reduce_scatter_block(in, out, count, type, op, comm);
-    else if (strcmp(name, "scan") == 0)
-        MPI_Scan(in, out, count, type, op, comm);
-    else if (strcmp(name, "scatter") == 0)
-        /* what is of no significance off the root is not given, as an application may do */
-        MPI_Scatter(rank ? NULL : in, rank ? 0 : count, rank ? MPI_DATATYPE_NULL : type, out, count, type, 0, comm);
-    else
-        fail(name);
+    /* what is of no significance off the root is not given, as an application may do */
+    const ct_arguments arguments = {.send = none ? NULL : in, .recv = out, .send_count = none ? 0 : count, .recv_count = count,
+                                    .recv_counts = counts, .recv_displs = at, .send_type = none ? MPI_DATATYPE_NULL : type,
+                                    .recv_type = type, .op = words ? MPI_SUM : MPI_BOR};
+    for (int f = 0; f < CT_FUNCTIONS; f++) {
+        const ct_function function = (ct_function)f;
+        const size_t length = strlen(NAMES[f]);
+        const bool begun = name[0] == 'i' && strcmp(name + 1, NAMES[f]) == 0;
+        const bool made = strncmp(name, NAMES[f], length) == 0 && strcmp(name + length, "_init") == 0;
+        MPI_Request request = MPI_REQUEST_NULL;
+        if (!begun && !made && strcmp(name, NAMES[f]) != 0)
+            continue;
+        if (made) {
+            make_persistent(function, &arguments, comm, &request);
+            MPI_Start(&request);
+        } else
+            ct_function_call(function, &arguments, comm, begun ? &request : NULL);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        if (made)
+            MPI_Request_free(&request);
+        return;
+    }
+    fail(name);
 }
 
 static int set(char *text, ct_setting *settings)

@@ -9,7 +9,9 @@
  *   ranks N   different results of the ranks (1 for the collectives whose result only one rank has)
  */
 #define _POSIX_C_SOURCE 200809L
+#include "functions.h"
 #include <mpi.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,9 +19,13 @@
 #include <time.h>
 
 enum { MOST = 512, SETS = 2, REPETITIONS = 7 };
-enum { ALLREDUCE, EXSCAN, IALLREDUCE, REDUCE, REDUCE_SCATTER, REDUCE_SCATTER_BLOCK, SCAN };
-static const char *const names[] = { "allreduce", "exscan", "iallreduce", "reduce",
-                                     "reduce_scatter", "reduce_scatter_block", "scan" };
+static const struct summed {
+    const char *name;
+    ct_function function;
+    bool begins; /* does not block */
+} SUMMED[] = { { "allreduce", CT_ALLREDUCE, false }, { "exscan", CT_EXSCAN, false }, { "iallreduce", CT_ALLREDUCE, true },
+               { "reduce", CT_REDUCE, false }, { "reduce_scatter", CT_REDUCE_SCATTER, false },
+               { "reduce_scatter_block", CT_REDUCE_SCATTER_BLOCK, false }, { "scan", CT_SCAN, false } };
 
 struct seen {
     uint32_t bits[MOST];
@@ -56,52 +62,30 @@ static void sleep_us(long us)
     nanosleep(&pause, NULL);
 }
 
-static void sum(int collective, const float *in, float *out, int count, const int *counts)
+static void sum(const struct summed *how, const float *in, float *out, int count, const int *counts)
 {
-    switch (collective) {
-        case ALLREDUCE:
-            MPI_Allreduce(in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-            break;
-        case EXSCAN:
-            MPI_Exscan(in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-            break;
-        case IALLREDUCE: {
-            MPI_Request request;
-            MPI_Iallreduce(in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request);
-            MPI_Wait(&request, MPI_STATUS_IGNORE);
-            break;
-        }
-        case REDUCE:
-            MPI_Reduce(in, out, count, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD);
-            break;
-        case REDUCE_SCATTER:
-            MPI_Reduce_scatter(in, out, counts, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-            break;
-        case SCAN:
-            MPI_Scan(in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-            break;
-        default:
-            MPI_Reduce_scatter_block(in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-            break;
-    }
+    const ct_arguments arguments = { .send = in, .recv = out, .recv_count = count, .recv_counts = counts, .recv_type = MPI_FLOAT, .op = MPI_SUM };
+    MPI_Request request = MPI_REQUEST_NULL;
+    ct_function_call(how->function, &arguments, MPI_COMM_WORLD, how->begins ? &request : NULL);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
 int main(int argc, char **argv)
 {
-    int rank, size, collective = -1, most[3] = { 0, 0, 0 }, all[3];
+    const struct summed *how = NULL;
+    int rank, size, most[3] = { 0, 0, 0 }, all[3];
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    for (int i = 0; argc > 2 && i <= SCAN; i++) {
-        if (strcmp(argv[1], names[i]) == 0)
-            collective = i;
-    }
+    for (size_t i = 0; argc > 2 && i < sizeof SUMMED / sizeof *SUMMED; i++)
+        if (strcmp(argv[1], SUMMED[i].name) == 0)
+            how = &SUMMED[i];
     int *counts = malloc(sizeof(int) * (size_t) size);
     struct seen *first = malloc(sizeof *first), *any = malloc(sizeof *any), *ranks = malloc(sizeof *ranks);
-    if (collective < 0 || counts == NULL || first == NULL || any == NULL || ranks == NULL)
+    if (how == NULL || counts == NULL || first == NULL || any == NULL || ranks == NULL)
         MPI_Abort(MPI_COMM_WORLD, 2);
-    int blocks = collective == REDUCE_SCATTER || collective == REDUCE_SCATTER_BLOCK ? size : 1;
-    int has_result = collective == EXSCAN ? rank > 0 : collective != REDUCE || rank == 0;
+    int blocks = how->function == CT_REDUCE_SCATTER || how->function == CT_REDUCE_SCATTER_BLOCK ? size : 1;
+    int has_result = how->function == CT_EXSCAN ? rank > 0 : how->function != CT_REDUCE || rank == 0;
     for (int set = 0; set < SETS; set++) {
         first->n = any->n = ranks->n = 0;
         for (int i = 2; i < argc; i++) {
@@ -118,14 +102,14 @@ int main(int argc, char **argv)
                 MPI_Barrier(MPI_COMM_WORLD);
                 if (repetition - REPETITIONS == rank)
                     sleep_us(2000);
-                sum(collective, in, out, count, counts);
+                sum(how, in, out, count, counts);
                 if (!has_result)
                     continue;
                 note(first, out[0]);
                 for (int j = 0; j < count; j++)
                     note(any, out[j]);
             }
-            if (collective == ALLREDUCE || collective == IALLREDUCE) {
+            if (how->function == CT_ALLREDUCE) {
                 float *theirs = malloc(sizeof(float) * (size_t) size);
                 if (theirs == NULL)
                     MPI_Abort(MPI_COMM_WORLD, 2);

@@ -1,8 +1,8 @@
 /* wrong_calls returns|own|mends|leaves: one rank alone makes a wrong call of a collective, then all ranks make right ones.
  *
  * Each case has a communicator of its own. Its wrong call comes before its first right one, after three and after thirteen. The
- * errors come back as codes (returns), or to a handler of the program: one that notes them (own), that also says that all is
- * well (mends), or that never returns (leaves). Every rank prints, of each case: calls of the handler, those with another
+ * errors come back as codes (returns), or to a handler of the program: one that notes them (own; after the first round, and another
+ * one before), that also says that all is well (mends), or that never returns (leaves). Every rank prints, of each case: calls of the handler, those with another
  * communicator than the case's, classes of the errors that handlers and callers saw, and a sum over the right calls' results. */
 #include <mpi.h>
 #include <setjmp.h>
@@ -142,6 +142,8 @@ static void handle(MPI_Comm *where, int *code, ...)
         longjmp(out, 1);
 }
 
+static void handle_first(MPI_Comm *where, int *code, ...) { handled += 100, handle(where, code); }
+
 static void call_wrongly(int which)
 {
     if (setjmp(out) == 0)
@@ -164,7 +166,7 @@ static unsigned call_rightly(int which, int rank, int round)
 int main(int argc, char **argv)
 {
     int rank, size;
-    MPI_Errhandler handler = MPI_ERRORS_RETURN;
+    MPI_Errhandler handler = MPI_ERRORS_RETURN, first;
     MPI_Init(&argc, &argv);
     mode = argv[1];
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -172,6 +174,7 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (strcmp(mode, "returns") != 0)
         MPI_Comm_create_errhandler(handle, &handler);
+    MPI_Comm_create_errhandler(handle_first, &first);
     /* what is wrong without a communicator is told to one of these */
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
@@ -184,8 +187,10 @@ int main(int argc, char **argv)
         unsigned sum = 0;
         handled = elsewhere = seen = returned = 0;
         MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-        MPI_Comm_set_errhandler(comm, handler);
+        MPI_Comm_set_errhandler(comm, strcmp(mode, "own") == 0 ? first : handler);
         for (int round = 0; round < RIGHT_CALLS; round++) {
+            if (round == 1)
+                MPI_Comm_set_errhandler(comm, handler);
             if (rank == which % size && (round == 0 || round == 3 || round == 13))
                 call_wrongly(which);
             MPI_Barrier(MPI_COMM_WORLD); /* where ranks that wait for each other in the wrong call would not come */
@@ -198,6 +203,7 @@ int main(int argc, char **argv)
     }
     if (handler != MPI_ERRORS_RETURN)
         MPI_Errhandler_free(&handler);
+    MPI_Errhandler_free(&first);
     MPI_Type_free(&uncommitted);
     MPI_Finalize();
     return 0;
