@@ -56,6 +56,10 @@ static int waited(int code) { return code == MPI_SUCCESS ? MPI_Wait(&request, MP
       MPI_Alltoall(sent, BLOCK, uncommitted, got, BLOCK, MPI_INT, comm))                                                  \
     X(alltoallv_count, MPI_Alltoallv(sent, counts, places, MPI_INT, got, counts, places, MPI_INT, comm),                  \
       MPI_Alltoallv(sent, negative, places, MPI_INT, got, negative, places, MPI_INT, comm))                               \
+    X(alltoallv_type, MPI_Alltoallv(sent, counts, places, MPI_INT, got, counts, places, MPI_INT, comm),                   \
+      MPI_Alltoallv(sent, counts, places, MPI_DATATYPE_NULL, got, counts, places, MPI_DATATYPE_NULL, comm))               \
+    X(alltoallv_uncommitted, MPI_Alltoallv(sent, counts, places, MPI_INT, got, counts, places, MPI_INT, comm),            \
+      MPI_Alltoallv(sent, counts, places, uncommitted, got, counts, places, uncommitted, comm))                           \
     X(reduce_root, MPI_Reduce(sent, got, 8, MPI_INT, MPI_SUM, 0, comm), MPI_Reduce(sent, got, 8, MPI_INT, MPI_SUM, 99, comm)) \
     X(reduce_op, MPI_Reduce(sent, got, 8, MPI_INT, MPI_SUM, 0, comm), MPI_Reduce(sent, got, 8, MPI_INT, MPI_OP_NULL, 0, comm)) \
     X(reduce_type, MPI_Reduce(sent, got, 8, MPI_INT, MPI_SUM, 0, comm),                                                   \
@@ -94,6 +98,8 @@ static int waited(int code) { return code == MPI_SUCCESS ? MPI_Wait(&request, MP
 #ifdef MPICH_VERSION
 #define ONLY_HERE(X)                                                                                                     \
     X(bcast_buffer, MPI_Bcast(data, 8, MPI_INT, 0, comm), MPI_Bcast(NULL, 8, MPI_INT, 0, comm))                          \
+    X(alltoallv_buffer, MPI_Alltoallv(sent, counts, places, MPI_INT, got, counts, places, MPI_INT, comm),                \
+      MPI_Alltoallv(sent, counts, places, MPI_INT, NULL, counts, places, MPI_INT, comm))                                 \
     X(bcast_not_a_type, MPI_Bcast(data, 8, MPI_INT, 0, comm), MPI_Bcast(data, 8, (MPI_Datatype)MPI_COMM_WORLD, 0, comm)) \
     X(allreduce_not_an_op, MPI_Allreduce(sent, got, 8, MPI_INT, MPI_SUM, comm),                                          \
       MPI_Allreduce(sent, got, 8, MPI_INT, (MPI_Op)MPI_COMM_WORLD, comm))                                                \
