@@ -88,7 +88,7 @@ def test_a_default_that_is_slow_is_found_and_the_seconds_are_right(
     assert cell["by_default"]["call_s"] - cell["tuned"]["call_s"] > 0.0009
 
 
-def test_drift_and_watch_read_what_the_application_said(
+def test_drift_reads_what_the_application_said(
     mpi: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No launch: the broadcasts of the run were all faster, or all slower, than by default."""
@@ -98,7 +98,6 @@ def test_drift_and_watch_read_what_the_application_said(
     said = colltune("verify", "--quick", str(tmp_path), mpiexec=mpi.mpiexec).stdout
     assert "bcast: holds" in said
     assert "nothing was launched" in said
-    assert "this run took" in colltune("report", "--watch", str(tmp_path)).stdout
     time.sleep(1.1)  # runs are told apart from the tuning by the second
     save_tuning(tmp_path, load_tuning(tmp_path))
     os.utime(tmp_path / "tuning.json")

@@ -30,7 +30,6 @@ COMMANDS = {
     "verify --quick": ["verify", "--quick", "tuned", "--budget", "20s"],
     "run --prove": ["run", "--prove", "unproven", *_JOB],
     "run --measure": ["run", "--measure", "unproven", *_JOB],
-    "report --watch": ["report", "--watch", "unproven", "--once"],
     "run --profile": ["run", "--profile", "tuned", *_JOB],
     "profile": ["profile", "--out", "app.json", *_JOB],
     "profile show": ["profile", "show", "app.json"],

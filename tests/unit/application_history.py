@@ -38,12 +38,10 @@ def leave_run(
         tuned = CALLS * 1e5 * math.exp(random.normal(0.0, noise))
         default = CALLS * 1e5 * ratio * math.exp(random.normal(0.0, noise))
         sides = " ".join(
-            f"{side}_call_ns={round(ns)} {side}_wall_ns={round(ns)} {side}_sampled_ns=8000 {side}_least_ns=7000"
+            f"{side}_call_ns={round(ns)} {side}_wall_ns={round(ns)}"
             for side, ns in (("tuned", tuned), ("default", default))
         )
-        lines.append(
-            f"pair cell=0 calls={CALLS} sampled=8 default_first={number % 2} {sides} elapsed_ns={number + 1}000000"
-        )
+        lines.append(f"pair cell=0 calls={CALLS} default_first={number % 2} {sides} elapsed_ns={number + 1}000000")
         lines.append(
             f"cell id=0 function={collective} choice=0 size={nodes * ppn} nodes={nodes} ppn={ppn} least={size}"
             f" most={size} tuned_calls={20 * CALLS * (number + 1)} default_calls={CALLS * (number + 1)}"

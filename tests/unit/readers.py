@@ -28,7 +28,7 @@ from colltune.site.knowledge import tuning_in
 from colltune.site.release import MANIFEST as RELEASE
 from colltune.site.release import activations, read_release
 from colltune.site.store import SiteStore
-from colltune.store.applications import PARTS, RUN, latest_run, read_run
+from colltune.store.applications import PARTS, RUN, application_runs, read_run
 from colltune.store.journal import Journal, read_journal
 from colltune.store.lock import _read as read_lock
 from colltune.store.tuning import MANIFEST, load_tuning
@@ -88,7 +88,7 @@ def _read_run(name: str, data: bytes) -> None:
     with folder() as place:
         run = leave_run(place, ENVIRONMENT, Choice("chain"), 1.1, pairs=1)
         (run / name).write_bytes(data)
-        latest_run(place)
+        application_runs(place)
         read_run(run)
 
 

@@ -39,8 +39,8 @@ def pairs(seed: int, count: int, speed_up: float, noise: float, drift: float = 0
         for place, by_default in enumerate((first, not first)):
             slower = math.exp(random.normal(0.0, noise) + drift * (2 * number + place))
             call_s = 1e-4 * (1.0 if by_default else 1.0 / speed_up) * slower
-            blocks[by_default] = BlockTimes(CALLS * call_s, CALLS * (call_s + 9e-4 * slower), 8 * call_s, 4 * call_s)
-        made.append(BlockPair(CALLS, 8, first, blocks[True], blocks[False]))
+            blocks[by_default] = BlockTimes(CALLS * call_s, CALLS * (call_s + 9e-4 * slower))
+        made.append(BlockPair(CALLS, first, blocks[True], blocks[False]))
     return tuple(made)
 
 
@@ -79,9 +79,7 @@ def test_equal_choices_are_no_difference(drift: float) -> None:
 def test_a_gain_that_only_moved_is_seen() -> None:
     """The call is shorter, and what lies between the calls longer by as much."""
     moved = tuple(
-        BlockPair(
-            p.calls, p.sampled, p.default_first, p.by_default, BlockTimes(p.tuned.call_s, p.by_default.wall_s, 0.0, 0.0)
-        )
+        replace(p, tuned=BlockTimes(p.tuned.call_s, p.by_default.wall_s))
         for p in pairs(3, 60, 1.5, 0.01)
     )
     gain = gain_of(experiment(moved), CHOICES)
@@ -106,7 +104,7 @@ def test_the_line_and_the_page_say_what_was_found() -> None:
     assert said.endswith("; withdrawn for it: nothing")
     slower = whole_run_text(gain_of(experiment(pairs(1, 100, 0.5, 0.02)), CHOICES), "app", [])
     assert slower.startswith("with the rules app is slower: 0.")
-    text = "\n".join(gain_page(gain, 220))
+    text = "\n".join(gain_page(gain))
     assert "10500 calls met a rule in fewer than three pairs" in text
     assert "(1.48 to 1." in text or "(1.49 to 1." in text
     nothing = gain_of(experiment(pairs(2, 2, 1.5, 0.02)), CHOICES)
@@ -127,9 +125,8 @@ CELL = (
     "communicators=1 off=0 rounds=3 agree_ns=1000\n"
 )
 PAIR = (
-    "pair cell=0 calls=3 sampled=3 default_first=1 tuned_call_ns=3000 tuned_wall_ns=6000 tuned_sampled_ns=3000 "
-    "tuned_least_ns=2000 default_call_ns=4000 default_wall_ns=8000 default_sampled_ns=4000 default_least_ns=2500 "
-    "elapsed_ns=1500000000\n"
+    "pair cell=0 calls=3 default_first=1 tuned_call_ns=3000 tuned_wall_ns=6000 "
+    "default_call_ns=4000 default_wall_ns=8000 elapsed_ns=1500000000\n"
 )
 
 
@@ -144,7 +141,7 @@ def test_parts_of_a_job_are_one_experiment(tmp_path: Path) -> None:
     (cell,) = first.cells
     assert (cell.size_least, cell.tuned_calls, cell.communicators, len(cell.pairs)) == (64, 20, 2, 2)
     times = cell.pairs[0].by_default
-    assert (times.call_s, times.wall_s, times.sampled_s, times.least_s) == pytest.approx((4e-6, 8e-6, 4e-6, 2.5e-6))
+    assert (times.call_s, times.wall_s) == pytest.approx((4e-6, 8e-6))
     (tmp_path / "a").write_text("something else\n")
     with pytest.raises(InputError, match="no measurement of this colltune"):
         read_experiments([tmp_path / "a"])
@@ -340,10 +337,10 @@ def program(
         at = blocks * number + int(random.integers(blocks - 1))
         slow, fast = (at, at + 1) if first else (at + 1, at)
         times = [
-            BlockTimes(0.3 * wall_s, wall_s, 0.0, 0.0)
+            BlockTimes(0.3 * wall_s, wall_s)
             for wall_s in (BLOCK_CALLS * CALL_S * default[slow], BLOCK_CALLS * CALL_S * tuned[fast])
         ]
-        pairs.append(BlockPair(BLOCK_CALLS, 8, first, times[0], times[1]))
+        pairs.append(BlockPair(BLOCK_CALLS, first, times[0], times[1]))
     return tuple(pairs), float(default.mean() - tuned.mean()) * CALL_S * TUNED_CALLS
 
 

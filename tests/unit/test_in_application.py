@@ -35,7 +35,6 @@ from colltune.prove.in_run.application_trial import (
     runs_text,
 )
 from colltune.prove.in_run.in_application import said_of, standings, without_slower
-from colltune.session.application.measure_run import latest_gains
 from colltune.session.application_gain import gain_of
 from colltune.session.drift import answer_of, runs_since
 from colltune.session.explain import explain_call, load_findings
@@ -43,7 +42,6 @@ from colltune.session.gain_text import gain_line
 from colltune.session.tuning.options import Listener
 from colltune.session.tuning.tune import tune
 from colltune.store.applications import PARTS, RUN, application_runs
-from colltune.store.earlier import GAIN
 from colltune.store.tuning import MANIFEST, load_tuning
 
 LARGE = 1 << 18  # the largest size that is tuned
@@ -75,7 +73,7 @@ def test_what_differs_between_runs_is_in_the_intervals(tmp_path: Path) -> None:
             ratio = 1.2 * math.exp(random.normal(0.0, 0.1))
             leave_run(place, ENVIRONMENT, RING, ratio, when_s=1e9 + 100 * case + number)
         runs = application_runs(place)
-        (gain,), (alone,) = latest_gains(place)[0], [gain_of(one, runs[0].record.choices) for one in runs[0].jobs]
+        (gain, alone) = (gain_of(runs[0].jobs[0], runs[0].record.choices, runs=some) for some in (runs, ()))
         (standing,) = standings(runs)
         held["standing"] += _holds(standing.faster, 1.2)
         for text, one in (("over 4 runs", gain), ("of this run alone", alone)):
@@ -130,7 +128,7 @@ def test_the_application_is_evidence_in_the_audit(tmp_path: Path) -> None:
     assert any("and 3 runs of the application" in reason for reason in reasons), reasons
 
 
-def test_report_explain_and_watch_read_it(tmp_path: Path) -> None:
+def test_report_and_explain_read_it(tmp_path: Path) -> None:
     tune(MemoryLibrary(truth), options(), tmp_path)
     leave_run(tmp_path, ENVIRONMENT, RING, 1.4, size=LARGE, end=False)
     text = explain_call(tmp_path, "bcast", LARGE)
@@ -138,19 +136,12 @@ def test_report_explain_and_watch_read_it(tmp_path: Path) -> None:
     assert "in the application" not in explain_call(tmp_path, "bcast", 64)
     (said,) = load_findings(tmp_path).applications
     assert said.verdict is SpeedVerdict.FASTER
-    for command in (["report", str(tmp_path), "--text"], ["report", "--watch", str(tmp_path), "--once"]):
-        done = CliRunner().invoke(app, command)
-        assert done.exit_code == 0, done.output
-        assert "scatter_ring_allgather" in done.output
-    assert "not ended by MPI_Finalize: by 40 pairs of blocks the tuning saved" in " ".join(done.output.split())
-
-
-def test_watch_wants_a_run(tmp_path: Path) -> None:
-    tune(MemoryBench(truth), options(), tmp_path)
-    done = CliRunner().invoke(app, ["report", "--watch", str(tmp_path)])
-    assert done.exit_code != 0
-    assert "holds no run with --measure" in str(done.exception)
-    assert load_tuning(tmp_path)
+    done = CliRunner().invoke(app, ["report", str(tmp_path), "--text", "--all"])
+    assert done.exit_code == 0, done.output
+    assert "scatter_ring_allgather" in done.output
+    (run,) = application_runs(tmp_path)
+    (gain,) = (gain_of(job, run.record.choices) for job in run.jobs)
+    assert "not ended by MPI_Finalize: by 40 pairs of blocks the tuning saved" in gain_line(gain)
 
 
 def test_a_rule_that_one_communicator_switched_off_is_not_slower_where_all_pairs_say_faster(tmp_path: Path) -> None:
@@ -192,15 +183,6 @@ def test_calls_that_were_not_compared_leave_drift_without_an_answer(tmp_path: Pa
     other = replace(job.cells[0], size_least=LARGE, size_most=LARGE, pairs=job.cells[0].pairs[:2])
     some = replace(runs[0], jobs=(replace(job, cells=(*job.cells, other)),))
     assert answer_of([some], ["bcast"]) is None
-
-
-def test_watch_ends_when_a_run_that_was_killed_has_ended(tmp_path: Path) -> None:
-    place = leave_run(tmp_path, ENVIRONMENT, RING, 1.4, end=False)
-    assert latest_gains(tmp_path)[1] is False
-    (place / GAIN).write_text("{}")
-    assert latest_gains(tmp_path)[1] is True
-    done = CliRunner().invoke(app, ["report", "--watch", str(tmp_path), "--every", "1s"])
-    assert done.exit_code == 0, done.output
 
 
 _RUNS = 7

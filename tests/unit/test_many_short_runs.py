@@ -107,8 +107,8 @@ class Program:
         pairs = []
         for timed, tuned_ns, default_ns, tuned_wall_ns, default_wall_ns, _agreed_ns in rows[:count]:
             sides = ((default_ns, default_wall_ns), (tuned_ns, tuned_wall_ns))
-            default, by_choice = (BlockTimes(1e-9 * call_ns, 1e-9 * wall_ns, 1e-6, 1e-6) for call_ns, wall_ns in sides)
-            pairs.append(BlockPair(int(timed), 1, True, default, by_choice))
+            default, by_choice = (BlockTimes(1e-9 * call_ns, 1e-9 * wall_ns) for call_ns, wall_ns in sides)
+            pairs.append(BlockPair(int(timed), True, default, by_choice))
         return tuple(pairs), tuned.value, 1e-9 * float(rows[:count, 5].sum())
 
     @property
@@ -168,8 +168,8 @@ def test_one_pair_a_run_confirms_falsely_in_less_than_1_of_100_choices() -> None
 
 def test_a_rule_is_compared_when_its_calls_pay_for_that() -> None:
     program = Program(400, {RING: 0.5})
-    kind, side = program.kind, BlockTimes(1e-3, 1e-3, 1e-4, 1e-4)
-    some, compared = program.left(RING, 2500, 0), program.left(RING, 8, 8, 0.0, (BlockPair(3, 3, True, side, side),))
+    kind, side = program.kind, BlockTimes(1e-3, 1e-3)
+    some, compared = program.left(RING, 2500, 0), program.left(RING, 8, 8, 0.0, (BlockPair(3, True, side, side),))
 
     def rests(*runs: ApplicationRun) -> bool:
         return kind in resting(runs, {kind: RING})

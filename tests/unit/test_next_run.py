@@ -28,7 +28,6 @@ from colltune.mpi.application import Application, application_of
 from colltune.profile.application_profile import Calls, Communicator
 from colltune.prove.in_run.in_application import KindOfCalls, next_run
 from colltune.session.application.auto_run import FirstRun, ready_auto, why_none_is_tried
-from colltune.session.application.measure_run import latest_gains
 from colltune.session.application.run_application import RunOptions, unheard
 from colltune.session.application.withdrawn import withdrawn_from, without_slower_rules
 from colltune.store.applications import RUN, RunRecord, begin_run, read_run
@@ -259,12 +258,6 @@ def test_what_whole_runs_withdrew_is_left_out_of_that_program_until_they_say_oth
     assert left_in(wider, BUILT)[1]  # a larger job was tuned into the directory since
     check(force, "", 1e9 + 1)
     assert left_in(force, MORE_STEPS) == (force, [])
-
-
-def test_whole_runs_are_no_run_that_measured(force: AppliedTuning) -> None:
-    leave_run(force.directory, ENVIRONMENT, SCATTERED, 1.2, size=4096)
-    check(force, "", 1e9 + 1)
-    assert len(latest_gains(force.directory)[0]) == 1
 
 
 def test_a_program_is_known_by_the_file_that_says_what_it_does(tmp_path: Path) -> None:

@@ -173,8 +173,8 @@ def runs(draw: st.DrawFn) -> Experiment:
             blocks = []
             for _ in (0, 1):
                 call_s, beyond = draw(times) * calls, draw(st.floats(1.0, 30.0))
-                blocks.append(BlockTimes(call_s, call_s * beyond, call_s / 2, call_s / 4))
-            pairs.append(BlockPair(calls, 4, draw(st.booleans()), *blocks))
+                blocks.append(BlockTimes(call_s, call_s * beyond))
+            pairs.append(BlockPair(calls, draw(st.booleans()), *blocks))
         size = 64 << number
         off = draw(st.integers(0, 1))
         cells.append(

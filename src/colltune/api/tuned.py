@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from colltune.prove.replay.conformance import ConformanceResult
     from colltune.report.diff_text import TuningDifference
     from colltune.report.picture import Picture
-    from colltune.session.application_gain import ApplicationGain
     from colltune.session.compare import Verification
     from colltune.session.drift import DriftReport
 
@@ -222,15 +221,6 @@ class Tuned:
         from colltune.session.explain import diff
 
         return diff(self.directory, other.directory if isinstance(other, Tuned) else Path(other))
-
-    def gains(self) -> list[ApplicationGain]:
-        """What the tuning was worth in the last run with ``measure``, one for each MPI job: `colltune report --watch`.
-
-        A run that still works is told as far as it is. Raises InputError where there was none.
-        """
-        from colltune.session.application.measure_run import latest_gains
-
-        return latest_gains(self.directory)[0]
 
     def run(self, command: Sequence[str]) -> int:
         """Runs ``command`` with the tuning in force, and returns its exit code; `colltune.run` can find out more.

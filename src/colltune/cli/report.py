@@ -28,18 +28,10 @@ def report(
         Path | None,
         typer.Option(help="Another tuning: say where the decisions differ. Exit code 0: nowhere, 1: somewhere."),
     ] = None,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Look at the latest run with `run --measure` while it works.")
-    ] = False,
-    every: Annotated[str, typer.Option(help="With --watch: how often to look.")] = "10s",
-    once: Annotated[bool, typer.Option("--once", help="With --watch: look once, and end.")] = False,
 ) -> None:
     """Show what was gained and where, how sure that is, what was refused, and how it was measured."""
     if diff is not None:
         raise typer.Exit(0 if show_difference(tuned, diff) else 1)
-    if watch:
-        watch_run(tuned, every, once=once)
-        return
     if picture is not None:
         from colltune.session.make_page import make_picture
 
@@ -108,30 +100,3 @@ def show_difference(tuned: Path, other: Path) -> bool:
     if difference.same:
         console.print("The same decisions.")
     return difference.same
-
-
-def watch_run(tuned: Path, every: str, *, once: bool) -> None:
-    """Says what the latest run with `run --measure` saved by now, until it ends; ``once``: and no more.
-
-    The intervals hold whenever one looks. It only reads files.
-    """
-    import time
-
-    from colltune.cli.console import echo
-    from colltune.cli.terminal import make_console
-    from colltune.core.units import parse_duration
-    from colltune.session.application.measure_run import latest_gains
-    from colltune.session.gain_text import gain_line, gain_page
-
-    pause_s, shown = max(parse_duration(every), 0.1), ""
-    while True:
-        gains, has_ended = latest_gains(tuned)
-        line = " ".join(f"{gain_line(gain)}." for gain in gains) or "No rank has begun to measure."
-        if line != shown:
-            echo(line)
-            shown = line
-        if once or has_ended:
-            for gain in gains:
-                echo("\n".join(["", *gain_page(gain, make_console().width)[2:]]))
-            return
-        time.sleep(pause_s)

@@ -14,23 +14,18 @@ Where = tuple[str, int, int, int]
 class BlockTimes:
     """Times of a block of calls in seconds, means over the ranks.
 
-    ``call_s``: in its timed calls; ``wall_s``: that and what lies between the calls. ``sampled_s``: in its first timed
-    calls, and ``least_s`` the same for the rank that was the shortest time in each: the last one to arrive, where the
-    collective synchronises.
+    ``call_s``: in its timed calls; ``wall_s``: that and what lies between the calls.
     """
 
     call_s: float
     wall_s: float
-    sampled_s: float
-    least_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class BlockPair:
-    """Two neighbouring blocks of ``calls`` timed calls each, of which ``sampled`` are in ``sampled_s``."""
+    """Two neighbouring blocks of ``calls`` timed calls each."""
 
     calls: int
-    sampled: int
     default_first: bool
     by_default: BlockTimes
     tuned: BlockTimes

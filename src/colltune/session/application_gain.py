@@ -12,7 +12,7 @@ from statistics import fmean, geometric_mean
 
 from colltune.core.interval import Interval
 from colltune.core.sample import Choice
-from colltune.core.switchback import BlockTimes, Cell, Experiment
+from colltune.core.switchback import BlockPair, BlockTimes, Cell, Experiment
 from colltune.judge.evidence import FEWEST_LAUNCHES, interval_of, pooled_scale
 from colltune.prove.in_run.in_application import Time, alike, cost_s, in_blocks, in_calls, log_ratios, spread_between
 from colltune.store.applications import ApplicationRun
@@ -28,13 +28,12 @@ _OF_THE_CELL = ("collective", "size_least", "size_most", "ranks", "nodes", *_COU
 
 @dataclass(frozen=True)
 class CallTimes:
-    """Seconds of one call on average over the ranks, by default or tuned: in it, waiting in it, and until the next.
+    """Seconds of one call on average over the ranks, by default or tuned: in it, and until the next.
 
-    Geometric means over the pairs of blocks; what is waited is an arithmetic one.
+    Geometric means over the pairs of blocks.
     """
 
     call_s: float
-    waiting_s: float
     between_s: float
 
 
@@ -175,8 +174,8 @@ def _gain(
         **{name: getattr(cell, name) for name in _OF_THE_CELL},
         choice=choice,
         pairs=len(cell.pairs),
-        by_default=_times(cell, [pair.by_default for pair in cell.pairs]),
-        tuned=_times(cell, [pair.tuned for pair in cell.pairs]),
+        by_default=_times(cell, lambda pair: pair.by_default),
+        tuned=_times(cell, lambda pair: pair.tuned),
         faster=wall.scaled(math.exp),
         faster_in_calls=call.scaled(math.exp),
         saved_s=_saved(wall, calls, cell, in_blocks, elapsed_s),
@@ -224,19 +223,13 @@ def _within_the_run(gains: Sequence[CellGain], elapsed_s: float) -> list[CellGai
     ]
 
 
-def _times(cell: Cell, blocks: Sequence[BlockTimes]) -> CallTimes:
+def _times(cell: Cell, side: Callable[[BlockPair], BlockTimes]) -> CallTimes:
     """Means over pairs as the ratios have them, geometric ones: the quotient of two such times is the speed-up."""
-    calls = [max(pair.calls, 1) for pair in cell.pairs]
-    sampled = max(sum(pair.sampled for pair in cell.pairs), 1)
     call_s, wall_s = (
-        geometric_mean(max(time(block), 1e-9) / count for block, count in zip(blocks, calls, strict=True))
+        geometric_mean(max(time(side(pair)), 1e-9) / max(pair.calls, 1) for pair in cell.pairs)
         for time in (in_calls, in_blocks)
     )
-    return CallTimes(
-        call_s=call_s,
-        waiting_s=sum(block.sampled_s - block.least_s for block in blocks) / sampled,
-        between_s=wall_s - call_s,
-    )
+    return CallTimes(call_s, wall_s - call_s)
 
 
 def total_saved(cells: Sequence[CellGain]) -> Interval:

@@ -114,7 +114,7 @@ def call_text(collective: str, least: int, most: int | None) -> str:
 
 
 def _so_far(gain: ApplicationGain) -> str:
-    """Of a run that was killed, or that is still going on."""
+    """Of a run that was killed."""
     pairs = sum(cell.pairs for cell in gain.cells)
     if not gain.cells:
         return "too few pairs of blocks to compare tuned and default by now"
@@ -125,11 +125,11 @@ def _so_far(gain: ApplicationGain) -> str:
     return text + (f"; in the calls alone it {calls}" if calls else "")
 
 
-def gain_page(gain: ApplicationGain, width: int = _WIDTH) -> list[str]:
+def gain_page(gain: ApplicationGain) -> list[str]:
     """The lines of the page: the closing line, then each cell with its times, default -> tuned."""
     headers = [
         "collective", "size", "ranks", "choice", "calls tuned>", "pairs>", "speed-up in the call>", "with all between>",
-        "us in the call>", "of them waiting>", "us between calls>", "by all of them>", "note",
+        "us in the call>", "us between calls>", "by all of them>", "note",
     ]  # fmt: skip
     table = TextTable(headers)
     for cell in gain.cells:
@@ -143,7 +143,6 @@ def gain_page(gain: ApplicationGain, width: int = _WIDTH) -> list[str]:
             wording.text(cell.faster_in_calls),
             wording.text(cell.faster),
             _both(cell, lambda times: times.call_s),
-            _both(cell, lambda times: times.waiting_s),
             _both(cell, lambda times: times.between_s),
             _saved_text(cell.saved_s) or "not sure",
             _note(cell),
@@ -152,11 +151,10 @@ def gain_page(gain: ApplicationGain, width: int = _WIDTH) -> list[str]:
     notes = [
         f"{by_default}Times: default -> tuned, of one call, means over ranks and pairs; their ratio is the speed-up.",
         "Speed-up: time by default over time tuned, with an interval; all intervals of this page hold together (95%).",
-        "Waiting: what a call takes longer than on the rank that was the shortest time in it.",
     ]
     if gain.too_few:
         notes.append(f"{format_count(gain.too_few, 'call')} met a rule in fewer than three pairs, and are not counted.")
-    return [f"{gain_line(gain)}.", "", *([*table.lines(width), ""] if gain.cells else []), *notes]
+    return [f"{gain_line(gain)}.", "", *([*table.lines(_WIDTH), ""] if gain.cells else []), *notes]
 
 
 def _note(cell: CellGain) -> str:

@@ -6,7 +6,7 @@ one that is still running can be read. Nothing is ever changed or removed.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
@@ -133,22 +133,15 @@ def application_runs(
 
     ``since``: only those of this date and later, as the folders are named.
     """
-    return list(_runs(directory, note, since))
-
-
-def latest_run(directory: Path) -> ApplicationRun | None:
-    """The latest run that can be read and left what it measured; None where there is none."""
-    return next((run for run in _runs(directory, lambda _text: None, "") if not run.record.checked), None)
-
-
-def _runs(directory: Path, note: Callable[[str], None], since: str) -> Iterator[ApplicationRun]:
+    runs = []
     for place in entries(directory):
         if not (place / RUN).exists() or place.name < since:
             continue
         try:
-            yield read_run(place)
+            runs.append(read_run(place))
         except InputError as error:
             note(f"not used: {error.what}")
+    return runs
 
 
 def read_experiments(files: Iterable[Path]) -> list[Experiment]:
@@ -200,24 +193,22 @@ class _CellLine(msgspec.Struct):
 class _PairLine(msgspec.Struct):
     cell: Count
     calls: _Positive
-    sampled: _Positive
     default_first: Count
     default_call_ns: Count
     default_wall_ns: Count
-    default_sampled_ns: Count
-    default_least_ns: Count
     tuned_call_ns: Count
     tuned_wall_ns: Count
-    tuned_sampled_ns: Count
-    tuned_least_ns: Count
     elapsed_ns: Count
 
     def read(self) -> BlockPair:
         default, tuned = (
-            BlockTimes(*(getattr(self, f"{side}_{name}_ns") * 1e-9 for name in ("call", "wall", "sampled", "least")))
-            for side in ("default", "tuned")
+            BlockTimes(call_ns * 1e-9, wall_ns * 1e-9)
+            for call_ns, wall_ns in (
+                (self.default_call_ns, self.default_wall_ns),
+                (self.tuned_call_ns, self.tuned_wall_ns),
+            )
         )
-        return BlockPair(self.calls, self.sampled, self.default_first == 1, default, tuned)
+        return BlockPair(self.calls, self.default_first == 1, default, tuned)
 
 
 class _EndLine(msgspec.Struct):

@@ -25,11 +25,9 @@ from colltune.session.application.run_child import run_child
 from colltune.store.applications import (
     PARTS,
     RUN,
-    ApplicationRun,
     RunRecord,
     application_runs,
     begin_run,
-    latest_run,
     read_run,
 )
 from colltune.store.earlier import GAIN
@@ -52,16 +50,20 @@ class MeasuredRun:
     place: Path
 
     def finish(self) -> "list[ApplicationGain]":
-        """What each job of the command measured, in their order. Raises InputError.
+        """What each job of the command measured, in their order, beside the runs in the same environment.
 
-        A run in which no rank left anything leaves no folder either.
+        A run in which no rank left anything leaves no folder either. Raises InputError.
         """
+        from colltune.session.application_gain import gain_of
+
         run = read_run(self.place)
         if not run.jobs:
             with contextlib.suppress(OSError):
                 (self.place / RUN).unlink()
                 self.place.rmdir()
-        return _gains(run, self.place.parents[1])
+        record, known = run.record, application_runs(self.place.parents[1])
+        runs = [other for other in known if other.record.environment == record.environment]
+        return [gain_of(job, record.choices, record.is_candidate, runs) for job in run.jobs]
 
     def keep(self, gains: "Sequence[ApplicationGain]") -> Path:
         """Writes ``gains`` beside what they were made of; the file of the last one. Raises ColltuneError."""
@@ -133,29 +135,6 @@ def _written(value: Any) -> Any:
         return format_choice(value)
     held = {field.name: getattr(value, field.name) for field in fields(value)}
     return {name: found for name, found in held.items() if not (isinstance(found, float) and math.isinf(found))}
-
-
-def _gains(run: ApplicationRun, directory: Path) -> "list[ApplicationGain]":
-    """Of each job of ``run``, beside the runs of ``directory`` in the same environment."""
-    from colltune.session.application_gain import gain_of
-
-    runs = [one for one in application_runs(directory) if one.record.environment == run.record.environment]
-    return [gain_of(job, run.record.choices, run.record.is_candidate, runs) for job in run.jobs]
-
-
-def latest_gains(directory: Path) -> "tuple[list[ApplicationGain], bool]":
-    """What the jobs of the latest measured run in ``directory`` say by now, and whether the run has ended.
-
-    A run has ended where `colltune run` has written what it was worth, also if the program was killed, or where all
-    its jobs have. Raises InputError where there is none.
-    """
-    run = latest_run(directory)
-    if run is None:
-        raise InputError(
-            f"{directory} holds no run with --measure", f"Start one: colltune run --measure {directory} -- mpiexec ..."
-        )
-    gains = _gains(run, directory)
-    return gains, (run.place / GAIN).exists() or (bool(gains) and all(gain.complete for gain in gains))
 
 
 def parse_risk(text: str) -> float:
