@@ -2,7 +2,7 @@
 
 Here the commands that look at files; tests/mpi/test_terminal_real.py has those that run an MPI.
 
-`--json` and `--markdown`: what other programs and tickets get, of real tunings, as the reference says.
+`--json`: what other programs get, of real tunings, as the reference says.
 """
 
 import contextlib
@@ -159,13 +159,6 @@ def test_the_gains_are_those_of_the_screen() -> None:
     [gain] = check_document(colltune("report", MEASURED, "--json").stdout, "report")["gains"]
     assert (gain["collective"], gain["from_bytes"], gain["sizes_changed"]) == ("bcast", 65536, 1)
     assert f"{gain['speedup']:.2f}x" in colltune("report", MEASURED, "--text").stdout
-
-
-def test_a_ticket_gets_markdown_with_the_table_and_the_line_to_copy() -> None:
-    text = colltune("report", MEASURED, "--markdown").stdout
-    assert text.startswith("**1 node x 2 ranks: 1 collective faster**")
-    assert "| bcast | 64 KiB | 64 KiB | 1.16x | 1.15x |" in text
-    assert "```sh\neval" in text
 
 
 def test_values_that_json_has_not_are_null_or_text() -> None:

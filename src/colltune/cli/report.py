@@ -23,7 +23,6 @@ def report(
         bool, typer.Option("--all", help="With --text: also maps of all shapes, every region, and the environment.")
     ] = False,
     as_json: AsJson = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="As Markdown, for a ticket.")] = False,
     diff: Annotated[
         Path | None,
         typer.Option(help="Another tuning: say where the decisions differ. Exit code 0: nowhere, 1: somewhere."),
@@ -37,8 +36,13 @@ def report(
 
         typer.echo(f"wrote {make_picture(tuned, picture, profile)}")
         return
-    if as_json or markdown:
-        _print_record(tuned, profile, as_json=as_json)
+    from colltune.session.explain import load_findings
+
+    if as_json:
+        from colltune.cli.console import print_json
+        from colltune.report.text import report_record
+
+        print_json("report", report_record(load_findings(tuned, profile), tuned))
         return
     if not text:
         from colltune.session.make_page import make_page
@@ -47,7 +51,6 @@ def report(
         return
     from colltune.cli.terminal import make_console
     from colltune.report.text import print_findings
-    from colltune.session.explain import load_findings
 
     findings = load_findings(tuned, profile)
     if out is None:
@@ -55,18 +58,6 @@ def report(
     else:
         _write_text(findings, out, tuned)
         typer.echo(f"wrote {out}")
-
-
-def _print_record(tuned: Path, profile: Path | None, *, as_json: bool) -> None:
-    from colltune.cli.console import print_json
-    from colltune.report.text import report_markdown, report_record
-    from colltune.session.explain import load_findings
-
-    findings = load_findings(tuned, profile)
-    if as_json:
-        print_json("report", report_record(findings, tuned))
-    else:
-        print(report_markdown(findings, tuned))
 
 
 def _write_text(found: "Findings", out: Path, tuned: Path) -> None:

@@ -1,9 +1,9 @@
 """The report in words: the gain, where it is, how certain it is, what it cost, and what to distrust.
 
-It is for a terminal, for a ticket (Markdown) and for other programs (a record).
+It is for a terminal and for other programs (a record).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
@@ -20,9 +20,9 @@ from colltune.judge.wording import record
 from colltune.machine.command_lines import colltune_command
 from colltune.machine.conditions import advice
 from colltune.report.curves import OWN, letters_of
-from colltune.report.ending import WIDTH, by_gain, ending, facts, next_steps, steps_text, told
+from colltune.report.ending import WIDTH, by_gain, ending, next_steps, steps_text
 from colltune.report.findings import Findings, spreads
-from colltune.report.job import HEAD, ShapeGain, job_shape, known_scenarios, shape_gains, shape_text
+from colltune.report.job import ShapeGain, job_shape, known_scenarios, shape_gains, shape_text
 from colltune.report.tables import applications_table, regions_table
 
 # Above these a reader should know that the machine was noisy, or moved while it was measured.
@@ -209,29 +209,3 @@ def _decision(decision: Decision) -> Mapping[str, object]:
         "launches": decision.launches,
         "reason": decision.told,
     }
-
-
-def report_markdown(findings: Findings, directory: Path) -> str:
-    """The first screen as Markdown: this job's gains, how sure they are, and the line that uses them."""
-    gains = shape_gains(findings) if findings.summary.gated else []
-    mine = [gain for gain in gains if gain.shape == job_shape(findings)]
-    rows = dict(told(findings, gains, len(gains)))
-    lines = [f"**{_escaped(rows.pop('this job'))}**", ""]
-    if mine:
-        lines += [_row(HEAD), _row("---" for _ in HEAD), *(_row(gain.row) for gain in mine), ""]
-    for label, text in next_steps(findings, directory):
-        lines += ["```sh", text, "```", ""] if label == "use it" else [f"- {label}: {_escaped(text)}"]
-    lines += [f"- {label}: {_escaped(text)}" for label, text in rows.items()]
-    lines += [f"- warning: {_escaped(text)}" for text in warnings(findings)]
-    return "\n".join([*lines, "", _escaped("; ".join(facts(findings)))])
-
-
-def _row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(_escaped(cell) for cell in cells)} |"
-
-
-def _escaped(text: str) -> str:
-    """No name in a tuning leaves its cell."""
-    for mark in ("\\", "|", "<", "*", "_", "`", "["):
-        text = text.replace(mark, f"\\{mark}")
-    return text.replace("\n", " ")
