@@ -16,7 +16,7 @@ from colltune.core.stop import StopRequest
 from colltune.deploy.live_selector import with_live
 from colltune.emit.contract import variables_for
 from colltune.mpi.installation import Installation
-from colltune.profile.application_profile import Calls, Communicator, Profile
+from colltune.profile.application_profile import Profile
 from colltune.prove.in_run.application_trial import Trial, require_command, without
 from colltune.search.campaign import Outcome
 from colltune.session.tuning.options import Listener, TuneOptions, TuneResult
@@ -113,31 +113,6 @@ def test_tune_withdraws_and_says_so(
     (one,) = tuned.summary.application
     assert len(one.default_s) == len(one.tuned_s) == 3
     assert tuned.summary.total_s > 3.0 + sum(one.default_s) + sum(one.tuned_s)
-
-
-@pytest.mark.parametrize(
-    ("script", "proven", "said_so"),
-    [
-        ('test -n "$MALLOC_TRIM_THRESHOLD_" || sleep 0.6', True, "export MALLOC_MMAP_THRESHOLD_="),
-        ('test -z "$MALLOC_TRIM_THRESHOLD_" || sleep 0.6', False, "leave it out"),
-        ('test -z "$MALLOC_TRIM_THRESHOLD_" || exit 4', False, "exit code 4"),
-    ],
-)
-def test_a_heap_that_keeps_memory_is_compared_where_calls_meet_page_faults(
-    bench: Workbench, tuning: Tuning, tmp_path: Path, script: str, proven: bool, said_so: str
-) -> None:
-    """With its cost in memory; and it is said, never set: no variable of the tuning is it."""
-    calls = Calls(Communicator(2, 1, 2), "allreduce", "blocking", "arithmetic", 200, 0, 0.3, 1 << 20, 1 << 20, 1 << 20)
-    command = ("sh", "-c", f"sleep 0.3; {script}")
-    profile = Profile((replace(calls, faults=96.0),), (), 2, 1, 0.4, 2, command=command)
-    said: list[str] = []
-    arguments = profile, TuneOptions(["allreduce"], budget_s=1.0), tmp_path, Listener(note=said.append), StopRequest()
-    check_with_application(bench, result_of(tuning), *arguments)
-    tuned = load_tuning(tmp_path)
-    assert tuned.summary.heap.proven == proven
-    assert said_so in said[-1] == tuned.summary.heap.finding
-    assert tuned.summary.heap.peak_bytes[0] > 1 << 18
-    assert not [name for name in tuned.variables if "MALLOC" in name]
 
 
 def test_an_application_that_fails_by_itself_is_not_compared(bench: Workbench, tuning: Tuning, tmp_path: Path) -> None:

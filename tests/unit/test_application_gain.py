@@ -78,10 +78,7 @@ def test_equal_choices_are_no_difference(drift: float) -> None:
 
 def test_a_gain_that_only_moved_is_seen() -> None:
     """The call is shorter, and what lies between the calls longer by as much."""
-    moved = tuple(
-        replace(p, tuned=BlockTimes(p.tuned.call_s, p.by_default.wall_s))
-        for p in pairs(3, 60, 1.5, 0.01)
-    )
+    moved = tuple(replace(p, tuned=BlockTimes(p.tuned.call_s, p.by_default.wall_s)) for p in pairs(3, 60, 1.5, 0.01))
     gain = gain_of(experiment(moved), CHOICES)
     assert gain.saved_in_calls_s.low > 0.2
     assert not gain.is_sure

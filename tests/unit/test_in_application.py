@@ -42,7 +42,7 @@ from colltune.session.gain_text import gain_line
 from colltune.session.tuning.options import Listener
 from colltune.session.tuning.tune import tune
 from colltune.store.applications import PARTS, RUN, application_runs
-from colltune.store.tuning import MANIFEST, load_tuning
+from colltune.store.tuning import MANIFEST
 
 LARGE = 1 << 18  # the largest size that is tuned
 

@@ -215,22 +215,6 @@ class ApplicationRuns:
 
 
 @dataclass(frozen=True, slots=True)
-class HeapRuns:
-    """Wall times of an application as it is and with ``setting``, by which its heap keeps memory.
-
-    ``peak_bytes``: the most memory of any of its processes on the first node, as it is and with the setting.
-    ``proven``: whether it is faster, with 99% confidence; ``finding`` says so in words, or how it failed.
-    """
-
-    setting: str
-    default_s: tuple[float, ...]
-    kept_s: tuple[float, ...]
-    peak_bytes: tuple[int, int]
-    proven: bool
-    finding: str
-
-
-@dataclass(frozen=True, slots=True)
 class Guess:
     """What is chosen in one scenario, the default where the model is not sure; how sure it is, and why.
 
@@ -274,7 +258,7 @@ class Summary:
     collectives with one algorithm for all sizes of a shape. ``job``: its (nodes, ranks per node). ``total_s``: with the
     proof, on the clock of the machine that was tuned. ``since_s``: the start, in seconds since the epoch; None after a
     campaign was resumed. ``added_to``: whether the directory held a tuning before. ``application``: comparisons of the
-    application with the rules and without. ``heap``: the same with a heap that keeps memory, and without.
+    application with the rules and without.
     ``disturbance``: by other programs; None where nobody looked, as on a simulated machine.
     """
 
@@ -292,7 +276,6 @@ class Summary:
     since_s: float | None = None
     added_to: bool = False
     application: tuple[ApplicationRuns, ...] = ()
-    heap: HeapRuns | None = None
     prediction: PredictedSizes | None = None
     disturbance: Disturbance | None = None
 

@@ -67,8 +67,7 @@ def page_faults_text(profile: Profile) -> str:
     share = sum(one.time_s for one in rows) / max(profile.core_s, 1e-12)
     return (
         f"Page faults: {_listed(rows)}. These calls take {share:.1%} of the time. A heap that keeps memory may remove"
-        f" them: {setting_text()}. `colltune tune --profile ... --check` compares whole runs with it and without, and"
-        " says what it costs in memory."
+        f" them: {setting_text()}. Whole runs with it and without say whether it does, and it costs memory."
     )
 
 

@@ -46,9 +46,7 @@ def warnings(findings: Findings) -> Iterator[str]:
             after = "So no confidence is stated: tune again when the machine is idle."
         yield f"Times moved by {format_factor(findings.drift)} or more between launches in one call of ten. {after}"
     yield from advice(findings.environment.facts)
-    if findings.summary.heap is not None:
-        yield findings.summary.heap.finding
-    elif text := page_faults_of(findings.samples):
+    if text := page_faults_of(findings.samples):
         yield f"{text}."
 
 

@@ -14,7 +14,6 @@ from colltune.core.proven import (
     Budget,
     Decision,
     Guess,
-    HeapRuns,
     PredictedSizes,
     Summary,
     TimeShare,
@@ -115,7 +114,6 @@ class WrittenSummary(msgspec.Struct):
     since_s: float | None = None
     added_to: bool | None = None
     application: tuple[ApplicationRuns, ...] | None = None
-    heap: HeapRuns | None = None
     disturbance: Disturbance | None = None
     predicted: bool | None = None
     sizes: dict[str, tuple[int, ...]] | None = None
@@ -137,7 +135,7 @@ class WrittenSummary(msgspec.Struct):
         return Summary(
             self.seed, self.gated, self.samples, self.reasons, self.interrupted, self.share,
             tuple(one.read() for one in self.gate), self.reproducible, self.job, budget, self.total_s, self.since_s,
-            bool(self.added_to), self.application or (), self.heap, prediction, self.disturbance,
+            bool(self.added_to), self.application or (), prediction, self.disturbance,
         )  # fmt: skip
 
 
@@ -147,7 +145,7 @@ def write_summary(summary: Summary) -> dict[str, object]:
         summary.seed, summary.gated, summary.samples, dict(summary.reasons), summary.interrupted, summary.share,
         tuple(_WrittenDecision.of(decision) for decision in summary.decisions), summary.reproducible, summary.total_s,
         job=summary.job, since_s=summary.since_s, added_to=summary.added_to or None,
-        application=summary.application or None, heap=summary.heap, disturbance=summary.disturbance,
+        application=summary.application or None, disturbance=summary.disturbance,
     )  # fmt: skip
     if (budget := summary.budget) is not None:
         held.budget_s, held.fixed_cost_s, held.budget_for_all_s = budget.budget_s, budget.fixed_cost_s, budget.for_all_s

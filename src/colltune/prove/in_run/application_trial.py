@@ -5,7 +5,6 @@ Notations: a side is the set of collectives whose rules are in force; the empty 
 
 import random
 import shutil
-import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,9 +13,8 @@ from typing import IO
 
 from colltune.bench.workbench import Workbench
 from colltune.core.errors import InputError, LaunchError, on_os_error
-from colltune.core.heap import KEEPING, setting_text
 from colltune.core.interval import SpeedVerdict
-from colltune.core.proven import ApplicationRuns, HeapRuns
+from colltune.core.proven import ApplicationRuns
 from colltune.core.rules import RuleSet
 from colltune.deploy.live_selector import with_live
 from colltune.judge import wording
@@ -133,18 +131,9 @@ def by_turns(
 
 
 LOG = "application.log"  # what the application printed meanwhile
-_KEEPS: Side = frozenset({"heap"})  # with a heap that keeps memory
 _FEWEST_RUNS = 3
 # A run with rules counts as hung after this many times the longest run by default.
 _PATIENCE, _LEAST_PATIENCE_S = 10.0, 60.0
-# Runs a command, and writes the most memory that any of the processes took which it waited for.
-_PEAK = """
-import resource, subprocess, sys
-code = subprocess.call(sys.argv[2:])
-with open(sys.argv[1], "w") as file:
-    file.write(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))
-sys.exit(128 - code if code < 0 else code)
-"""
 
 
 @dataclass(frozen=True)
@@ -164,50 +153,20 @@ class Trial:
     say: Callable[[str], None] = lambda _text: None
 
     def check(self) -> Checked:
-        """Raises LaunchError where the command fails without any tuning."""
-
-        def take(side: Side, patience_s: float | None) -> float:
-            title = "default" if side == DEFAULT_SIDE else ", ".join(sorted(side))
-            return self._wall_s(self._variables(side), patience_s, title)
-
-        time_s, runs = self._patient(take)
-        return check_application(departing(self.tuning.rule_sets), time_s, runs, self.seed, self.say)
-
-    def check_heap(self) -> HeapRuns:
-        """Runs the application, under all rules of the tuning, by turns as it is and with a heap that keeps memory.
-
-        Raises LaunchError where it fails as it is.
+        """As many runs as there is time for, with patience by the longest by default. The first of these also warms up
+        files and caches, so it is not compared. Raises LaunchError where the command fails without any tuning.
         """
-        variables, peaks = self._variables(frozenset(departing(self.tuning.rule_sets))), {False: 0, True: 0}
-        peak = self.workplace / "peak"
-
-        def take(side: Side, patience_s: float | None) -> float:
-            keeps = side == _KEEPS
-            title = "the heap keeps memory" if keeps else "as it is"
-            time_s = self._wall_s({**variables, **(KEEPING if keeps else {})}, patience_s, title, peak)
-            peaks[keeps] = max(peaks[keeps], 1024 * int(peak.read_text()))
-            return time_s
-
-        time_s, runs = self._patient(take)
-        (compared,) = by_turns([_KEEPS], time_s, runs, random.Random(self.seed))
-        return _heap_runs(compared, (peaks[False], peaks[True]))
-
-    def _patient(self, take: Callable[[Side, float | None], float]) -> tuple[Callable[[Side], float], int]:
-        """``take`` with patience by the longest run by default, and how many runs there is time for.
-
-        The first run, by default, also warms up files and caches, so it is not compared.
-        """
-        longest = [take(DEFAULT_SIDE, None)]
+        longest = [self._wall_s(DEFAULT_SIDE, None)]
 
         def time_s(side: Side) -> float:
             if side != DEFAULT_SIDE:
-                return take(side, max(_PATIENCE * max(longest), _LEAST_PATIENCE_S))
-            longest.append(take(side, None))
+                return self._wall_s(side, max(_PATIENCE * max(longest), _LEAST_PATIENCE_S))
+            longest.append(self._wall_s(side, None))
             return longest[-1]
 
         runs = max(_FEWEST_RUNS, min(fewest_launches(), int(self.budget_s / (2.0 * longest[0]))))
         self.say(f"running the application {runs} times each way, about {longest[0]:.3g} s a run")
-        return time_s, runs
+        return check_application(departing(self.tuning.rule_sets), time_s, runs, self.seed, self.say)
 
     def _variables(self, side: Side) -> dict[str, str]:
         """By which the rules of ``side`` are in force."""
@@ -219,17 +178,14 @@ class Trial:
             variables = part.variables_at(place)
         return dict(variables)
 
-    def _wall_s(
-        self, variables: Mapping[str, str], patience_s: float | None, title: str, peak: Path | None = None
-    ) -> float:
-        """As ``_run``. The most memory of a process on this node goes to ``peak``, in KiB."""
+    def _wall_s(self, side: Side, patience_s: float | None) -> float:
+        """Of a run under the rules of ``side``. Raises LaunchError where it fails or is not done in time."""
+        variables = self._variables(side)
         environment = {**self.bench.process_environment, **variables}
         beside, mpi = self.bench.installation.mpiexec.parent, self.tuning.environment.mpi
         argv = tuned_command(self.command, beside, mpi, variables, environment.get("PATH"))
-        if peak is not None:
-            argv = [sys.executable, "-c", _PEAK, str(peak), *argv]
         with open(self.log, "a", encoding="utf-8") as log:
-            log.write(f"# {title}\n")
+            log.write(f"# {', '.join(sorted(side)) or 'default'}\n")
             log.flush()
             started_s = time.monotonic()
             code = _wait(argv, environment, log, patience_s)
@@ -239,16 +195,6 @@ class Trial:
         if code != 0:
             raise LaunchError(f"ended with exit code {code}", f"See {self.log}")
         return taken_s
-
-
-def _heap_runs(runs: ApplicationRuns, peaks: tuple[int, int]) -> HeapRuns:
-    proven = finding_of(runs).verdict is SpeedVerdict.FASTER
-    finding = f"With a heap that keeps memory {runs_text(runs)}."
-    if not runs.failure:
-        grown = f"its largest process takes {peaks[1] / 2**20:.0f} MiB in place of {peaks[0] / 2**20:.0f} MiB"
-        advice = f"Set it in your job script: {setting_text()}" if proven else "That is no proof, so leave it out"
-        finding = f"{finding[:-1]}, and {grown}. {advice}."
-    return HeapRuns(setting_text(), runs.default_s, runs.tuned_s, peaks, proven, finding)
 
 
 def require_command(command: Sequence[str], beside: Path, environment: Mapping[str, str]) -> None:
