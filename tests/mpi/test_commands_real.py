@@ -16,7 +16,7 @@ from colltune import doctor
 from colltune.bench.workbench import MachineOptions, open_workbench
 from colltune.catalog import load
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.sample import DEFAULT, NONBLOCKING, TUNABLE, Choice, Environment, SizeBasis, format_choices
+from colltune.core.sample import DEFAULT, TUNABLE, Choice, Environment, SizeBasis, format_choices
 from colltune.deploy.live_selector import with_live
 from colltune.emit.contract import variables_for
 from colltune.emit.mpich.selection_file import MpichEmitter
@@ -141,11 +141,6 @@ def test_the_diagnosis_is_the_same_in_python_and_on_the_command_line(mpi: Instal
         way = "" if in_file else " (by colltune run --via live)"
         assert f"{collective:<14} {expected}{way}\n" in said
     assert f"2 ranks on {found.hosts}" in said
-    assert not found.nonblocking.keys() & set(NONBLOCKING)  # these can be tuned
-    assert found.nonblocking["ialltoallv"]  # MPICH has a variable for each of them
-    assert found.neighbourhood["ineighbor_alltoallv"]
-    assert "cannot be steered" not in said
-    assert f"{'persistent':<14} {found.persistent}\n" in said
 
 
 COLLTUNE = [sys.executable, "-c", "from colltune.cli import main; main()"]

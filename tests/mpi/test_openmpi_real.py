@@ -319,10 +319,7 @@ def test_doctor_names_what_goes_before_the_rules(openmpi: Installation) -> None:
     done = run_to_end(command, env=environment, check=True)
     assert "coll_tuned_bcast_algorithm is 3, which goes before every rule of bcast" in done.stdout
     assert "coll is ^tuned, which leaves out coll/tuned" in done.stdout
-    # libnbc has variables for some of the non-blocking collectives alone.
     assert "ibcast                 default, linear, binomial, knomial (by colltune run --via live)" in done.stdout
-    assert "left to the library, which has a setting for iexscan, ireduce, iscan;" in done.stdout
-    assert "it cannot be steered in iallgatherv, ialltoall, ialltoallv" in done.stdout
 
 
 def test_the_open_mpi_of_the_system_is_steered_too(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def doctor(
     ] = None,
     machine: Annotated[Path | None, typer.Option(help="With --features: of this record, not of this node.")] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="All that is known: each algorithm, conditions, non-blocking calls.")
+        bool, typer.Option("--all", help="All that is known: each algorithm, and conditions.")
     ] = False,
     as_json: AsJson = False,
     **where: Unpack[MachineArguments],

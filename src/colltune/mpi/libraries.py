@@ -41,9 +41,6 @@ class LibraryRecord:
     tells_nodes: bool = True  # whether a file of it can tell numbers of nodes apart
     files: Mapping[str, str] = field(default_factory=dict)  # by variable, the file of a tuning that it names
     switches: Mapping[str, str] = field(default_factory=dict)  # by variable, what makes the library read files
-    # Of non-blocking collectives that are not tuned: the variable that names an algorithm, and its value for none.
-    algorithm_of: tuple[str, str] = ("", "")
-    persistent: str = ""  # by what a persistent collective gets its algorithm
     described_version: str = ""  # where a user's description says it
 
     def launcher(self, version: str) -> Launcher:
@@ -56,11 +53,6 @@ class LibraryRecord:
         if not self.prefix or not name.startswith(self.prefix):
             return ""
         return name if self.prefix_in_names else name.removeprefix(self.prefix)
-
-    def algorithm_variable(self, collective: str) -> tuple[str, str]:
-        """The control variable that chooses an algorithm of ``collective``, if there is one, and its value for none."""
-        name, none = self.algorithm_of
-        return name.format(collective, collective.upper()), none
 
     def refusal(self, variables: Mapping[str, str]) -> str:
         """What ``variables`` set beside the files of a tuning and their switches, "" where that is nothing.
@@ -107,9 +99,6 @@ RECORDS = (
             "MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE": "mpich-ch4-coll.json",
             "MPIR_CVAR_CH4_POSIX_COLL_SELECTION_TUNING_JSON_FILE": "mpich-posix-coll.json",
         },
-        algorithm_of=("MPIR_CVAR_{1}_INTRA_ALGORITHM", "auto"),
-        # It is made by the selection of the non-blocking form, when the request is made.
-        persistent="each takes the algorithm of its non-blocking form, by the file too, when MPI_..._init is called",
     ),
     LibraryRecord(
         Library.OPENMPI,
@@ -137,7 +126,6 @@ RECORDS = (
             "OMPI_MCA_coll_han_dynamic_rules_filename": "openmpi-coll-han.conf",
         },
         switches={"OMPI_MCA_coll_tuned_use_dynamic_rules": "1", "OMPI_MCA_coll_han_use_dynamic_file_rules": "1"},
-        algorithm_of=("coll_libnbc_{0}_algorithm", "ignore"),
     ),
 )
 _NO_MARK = b""

@@ -1,6 +1,6 @@
 """What is here: the MPI, its launcher, the job, and what can be tuned in it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
@@ -12,21 +12,10 @@ from colltune.core.space import Point
 from colltune.core.units import format_count
 from colltune.machine.conditions import CONDITIONS, advice
 from colltune.measure.contract import Effort, Source
-from colltune.measure.request import resolve_settings
 from colltune.mpi.detect import find_mpi
 from colltune.mpi.installation import Installation
 from colltune.mpi.job import Job
-from colltune.mpi.libraries import record_of
 from colltune.mpi.programs import describe_programs
-
-NONBLOCKING = (
-    *("iallgather", "iallgatherv", "iallreduce", "ialltoall", "ialltoallv", "ialltoallw", "ibarrier", "ibcast"),
-    *("iexscan", "igather", "igatherv", "ireduce", "ireduce_scatter", "ireduce_scatter_block", "iscan", "iscatter"),
-    "iscatterv",
-)
-_OF_NEIGHBOURS = tuple(f"neighbor_{name}" for name in ("allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw"))
-NEIGHBOURHOOD = (*_OF_NEIGHBOURS, *(f"i{name}" for name in _OF_NEIGHBOURS))
-
 
 _SIZE = 1 << 16  # bytes of the message for which the legal algorithms are listed
 # What a first screen tells of what was found.
@@ -42,10 +31,8 @@ class Diagnosis:
     ``environment``: what a tuning made here holds for: MPI, machine, nodes x ranks per node, thread level.
     ``in_force``: which part of the library takes which collective, where there are several. ``warnings``: what may
     keep a tuning from deciding. ``ranks`` and ``hosts``: of a test launch. ``choices``: the algorithms that may be
-    measured on the whole job at 64 KiB, by collective; none where ``nothing_to_tune`` says why. ``nonblocking``,
-    ``neighbourhood``: of those collectives which colltune leaves to the library, whether the library has a setting that
-    chooses the algorithm. ``persistent``: what becomes of persistent ones. ``disturbance``: by other programs, now.
-    ``obstacles``: those of the warnings that keep the files from deciding.
+    measured on the whole job at 64 KiB, by collective; none where ``nothing_to_tune`` says why.
+    ``disturbance``: by other programs, now. ``obstacles``: those of the warnings that keep the files from deciding.
     """
 
     installation: Installation
@@ -57,9 +44,6 @@ class Diagnosis:
     hosts: str
     choices: Mapping[str, tuple[Choice, ...]] = field(default_factory=dict)
     nothing_to_tune: Mapping[str, str] = field(default_factory=dict)
-    nonblocking: Mapping[str, bool] = field(default_factory=dict)
-    neighbourhood: Mapping[str, bool] = field(default_factory=dict)
-    persistent: str = ""
     disturbance: Disturbance = field(default_factory=Disturbance)
     obstacles: tuple[str, ...] = ()
 
@@ -106,13 +90,6 @@ def diagnose(
         say(collective, f"{nothing.get(collective) or format_choices(choices[collective])}{way}", False)
     say(ALLTOALLV, f"algorithms of colltune's own, by: colltune tune {ALLTOALLV}", False)
     say("can be tuned", ", ".join([*choices, ALLTOALLV]), True)
-    nonblocking = _steered(bench, [name for name in NONBLOCKING if name not in bench.catalogue.entries])
-    title = "other non-blocking" if len(nonblocking) < len(NONBLOCKING) else "non-blocking"
-    say(title, _left_to_library(nonblocking), False)
-    neighbourhood = _steered(bench, NEIGHBOURHOOD)
-    say("neighbourhood", _left_to_library(neighbourhood), False)
-    persistent = record_of(bench.installation.library).persistent or "left to the library"
-    say("persistent", persistent, False)
     return Diagnosis(
         bench.installation,
         bench.job,
@@ -123,9 +100,6 @@ def diagnose(
         hosts,
         choices,
         nothing,
-        nonblocking,
-        neighbourhood,
-        persistent,
         bench.watch.tally.found(names=bench.watch.nodes),
         obstacles,
     )
@@ -167,22 +141,6 @@ def _page_faults(bench: Workbench, source: Source) -> str:
     scenarios = [Scenario(name, bench.nodes, bench.ppn, size) for name in names for size in _LARGE]
     points = [Point(scenario, (DEFAULT,)) for scenario in scenarios]
     return page_faults_of([sample for _, samples in source.measure(points, _EFFORT) for sample in samples])
-
-
-def _steered(bench: Workbench, names: Sequence[str]) -> dict[str, bool]:
-    """Whether the library knows a setting that chooses the algorithm, by collective."""
-    named = {(name, DEFAULT): [record_of(bench.installation.library).algorithm_variable(name)] for name in names}
-    found = resolve_settings(bench.agent, named, bench.process_environment)
-    return {name: found[name, DEFAULT] is not None for name in names}
-
-
-def _left_to_library(steered: Mapping[str, bool]) -> str:
-    able = [name for name, known in steered.items() if known]
-    unable = [name for name, known in steered.items() if not known]
-    if not unable:
-        return "left to the library, which has a setting for each of them"
-    settings = f", which has a setting for {', '.join(able)}" if able else ""
-    return f"left to the library{settings}; it cannot be steered in {', '.join(unable)}"
 
 
 def _found(bench: Workbench) -> list[tuple[str, str]]:
