@@ -195,10 +195,10 @@ def test_without_a_proof_the_summary_says_so() -> None:
     assert "tuned without a proof, so calls may be slower" in told(unproven)
 
 
-def test_the_text_report_shows_map_gains_refusals_and_environment(tuned: Path) -> None:
+def test_the_text_report_shows_what_runs_gains_refusals_and_environment(tuned: Path) -> None:
     shown = RUNNER.invoke(app, ["report", str(tuned), "--text", "--all"])
     assert shown.exit_code == 0
-    for part in ("A ring", "4 KiB A", "8 KiB .", "tree(k=4): not 1.03 times", "MPI: mpich 5.0.2"):
+    for part in ("A ring", "A 4 KiB; . 8 KiB", "tree(k=4): not 1.03 times", "MPI: mpich 5.0.2"):
         assert part in " ".join(shown.output.split())
     assert not (tuned / "report.html").exists()
 

@@ -3,28 +3,25 @@
 import io
 import re
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 from test_evaluation import run_of
-from test_report import findings, sample
 
 from colltune.cli.profile_show import _table as calls_table
 from colltune.core.interval import Interval
 from colltune.core.judged_together import judged_regions
 from colltune.core.proven import Decision, Verdict
 from colltune.core.rules import RuleSet
-from colltune.core.sample import DEFAULT, Scenario, SizeBasis, parse_choice
+from colltune.core.sample import Scenario, SizeBasis, parse_choice
 from colltune.core.text_table import TextTable
 from colltune.judge.promises import Holding, LaunchTiming, Look, Promise
 from colltune.judge.verdict import Comparison
 from colltune.profile.application_profile import Calls, Communicator, Profile
 from colltune.report.diff_text import compare_decisions, decisions_table, environments_table
 from colltune.report.tables import comparisons_table, drift_table, regions_table
-from colltune.report.text import _print_map
 from colltune_study.research.strategy_tables import means_table, reach_table
 
 _LONG = parse_choice("k_reduce_scatter_allgather(k=16,single_phase_recv=1)")
@@ -115,24 +112,6 @@ def test_a_wide_terminal_shows_a_table_with_its_bars_and_a_narrow_one_drops_thes
     wide, narrow = rendered(calls(), 200), rendered(calls(), 60)
     assert "█" in wide
     assert "█" not in narrow
-
-
-def test_the_map_of_a_job_of_many_shapes_goes_on_in_further_tables() -> None:
-    shapes = [(nodes, ppn) for nodes in (1, 2, 4, 8, 16, 128) for ppn in (1, 2, 4, 8, 16, 112)]
-    samples = [
-        replace(sample(64, choice, 1.0, 0.0), scenario=Scenario("bcast", nodes, ppn, 64))
-        for nodes, ppn in shapes
-        for choice in (DEFAULT, _LONG)
-    ]
-    found = replace(findings(*samples), rule_sets={"bcast": RuleSet.always("bcast", SizeBasis.MESSAGE, _LONG)})
-    console = Console(width=60, file=io.StringIO(), highlight=False, soft_wrap=True)
-    _print_map(found, "bcast", console)
-    assert isinstance(console.file, io.StringIO)
-    text = console.file.getvalue()
-    for nodes, ppn in shapes:
-        assert f"{nodes}x{ppn}" in text.split()
-    assert "bcast, continued" in text
-    assert max(map(len, text.splitlines()[:-1])) <= 60
 
 
 @given(

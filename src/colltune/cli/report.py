@@ -20,7 +20,7 @@ def report(
     picture: Annotated[Path | None, typer.Option(help="A summary in one picture: FILE.svg or FILE.png.")] = None,
     profile: Annotated[Path | None, typer.Option(help="Application whose gain to tell: its profile.")] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="With --text: also maps of all shapes, every region, and the environment.")
+        bool, typer.Option("--all", help="With --text: also all shapes, every region, and the environment.")
     ] = False,
     as_json: AsJson = False,
     diff: Annotated[

@@ -3,7 +3,7 @@
 It is for a terminal and for other programs (a record).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
@@ -13,8 +13,6 @@ from rich.console import Console
 
 from colltune.core.heap import page_faults_of
 from colltune.core.proven import Decision, Verdict
-from colltune.core.sample import Choice
-from colltune.core.text_table import TextTable
 from colltune.core.units import format_factor, format_size
 from colltune.judge.wording import record
 from colltune.machine.command_lines import colltune_command
@@ -66,15 +64,12 @@ def environment_rows(findings: Findings) -> list[tuple[str, str]]:
     return rows
 
 
-_SIZE_WIDTH = 9  # of "1023 KiB" and the like
-
-
-# Of a first look: shapes in a map, and regions in a list.
+# Of a first look: shapes of a collective, and regions in a list.
 _SHAPES, _ROWS = 6, 5
 
 
 def print_findings(findings: Findings, console: Console, directory: Path, *, everything: bool = True) -> None:
-    """Prints what ends a tuning, then maps, regions, refusals and environment.
+    """Prints what ends a tuning, then what runs where, regions, refusals and environment.
 
     Of two collectives that is 60 lines at most. ``everything``: all shapes and regions, however many.
     """
@@ -85,7 +80,7 @@ def print_findings(findings: Findings, console: Console, directory: Path, *, eve
     for line in steps_text(findings, directory):
         console.print(line, soft_wrap=True)
     for name in findings.rule_sets:
-        (_print_map if everything else _print_runs)(findings, name, console)
+        _print_runs(findings, name, console, None if everything else _SHAPES)
     ranked = by_gain(findings, findings.regions(Verdict.KEPT))
     if shown := ranked if everything else ranked[:_ROWS]:
         console.print()
@@ -111,53 +106,25 @@ def print_findings(findings: Findings, console: Console, directory: Path, *, eve
         console.print(f"  {label}: {value}")
 
 
-def _print_runs(findings: Findings, collective: str, console: Console) -> None:
-    """What runs where on the shapes with the most ranks: a line each, with the sizes that one algorithm serves."""
+def _print_runs(findings: Findings, collective: str, console: Console, most: int | None) -> None:
+    """What runs where on the ``most`` shapes with the most ranks: a line each, with the sizes that an algorithm serves.
+
+    None: on all shapes.
+    """
     cells = findings.cells(collective)
     letters = letters_of(cells)
     if not letters:
         return
     shapes = sorted({(c.scenario.nodes, c.scenario.ppn) for c in cells}, key=lambda shape: -shape[0] * shape[1])
-    console.print(f"\n{collective}: {_legend(letters)}")
-    for nodes, ppn in shapes[:_SHAPES]:
+    names = [f"{OWN} the library's own choice", *(f"{letter} {choice}" for choice, letter in letters.items())]
+    console.print(f"\n{collective}: {', '.join(names)}")
+    for nodes, ppn in shapes[:most]:
         mine = [c for c in cells if (c.scenario.nodes, c.scenario.ppn) == (nodes, ppn)]
         runs = []
         for letter, some in groupby(mine, key=lambda cell: letters.get(cell.chosen, OWN)):
             sizes = [format_size(cell.scenario.size_bytes) for cell in some]
             runs.append(f"{letter} {sizes[0]}" + (f" to {sizes[-1]}" if len(sizes) > 1 else ""))
         console.print(f"  {nodes} x {ppn}: {'; '.join(runs)}")
-
-
-def _legend(letters: Mapping[Choice, str]) -> str:
-    return ", ".join([f"{OWN} the library's own choice", *(f"{letter} {choice}" for choice, letter in letters.items())])
-
-
-def _fitting(shapes: Sequence[tuple[int, int]], width: int) -> Iterator[Sequence[tuple[int, int]]]:
-    """``shapes`` in as many tables as they need, each beside a column of sizes."""
-    column = 2 + max(len(f"{nodes}x{ppn}") for nodes, ppn in shapes)
-    most = max(1, (width - _SIZE_WIDTH) // column)
-    for start in range(0, len(shapes), most):
-        yield shapes[start : start + most]
-
-
-def _print_map(findings: Findings, collective: str, console: Console) -> None:
-    """Sizes down, shapes across: terminals are taller than wide, and jobs have fewer shapes than sizes."""
-    found = findings.cells(collective)
-    letters = letters_of(found)
-    if not letters:
-        return
-    cells = {(c.scenario.size_bytes, c.scenario.nodes, c.scenario.ppn): letters.get(c.chosen, OWN) for c in found}
-    shapes = sorted({(n, p) for _, n, p in cells})
-    sizes = sorted({s for s, _, _ in cells})
-    console.print()
-    for first, shown in enumerate(_fitting(shapes, console.width)):
-        title = f"{collective}: nodes x ppn across" if first == 0 else f"{collective}, continued"
-        table = TextTable(("size>", *(f"{nodes}x{ppn}>" for nodes, ppn in shown)), title)
-        for size in sizes:
-            marks = [cells.get((size, n, p), "") for n, p in shown]
-            table.add_row(format_size(size), *marks)
-        console.print(table)
-    console.print(_legend(letters))
 
 
 def report_record(findings: Findings, directory: Path) -> Mapping[str, object]:
