@@ -77,9 +77,13 @@ class EmitterContract(abc.ABC):
         """What the format can say of ``rule_set``; most say all."""
         return rule_set
 
+    def parsed(self, files: Mapping[str, bytes], collective: str) -> RuleSet:
+        """The rules of ``collective`` in ``files``."""
+        return self.emitter().parse(files, collective)
+
     def require_decided(self, files: Mapping[str, bytes], rule_set: RuleSet) -> None:
         """Asserts that ``files`` decide every scenario at a bound as ``rule_set``."""
-        parsed = self.emitter().parse(files, rule_set.collective)
+        parsed = self.parsed(files, rule_set.collective)
         for scenario in scenarios_at_bounds(rule_set):
             assert parsed.evaluate(scenario) == rule_set.evaluate(scenario), scenario
 

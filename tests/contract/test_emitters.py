@@ -24,6 +24,8 @@ from colltune.emit.mpich.selection_file import CH4_FILE, GENERAL_FILE, NB, Mpich
 from colltune.emit.mpich.tree import Call, decide, parse_tree
 from colltune.emit.openmpi.rules_file import OpenMpiEmitter
 from colltune.machine.described_file import parse_description
+from colltune.machine.described_mpi import Description
+from described_variables import rules_in
 from emitter_laws import EmitterContract, choices_in_file, scenarios_at_bounds
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
@@ -169,9 +171,15 @@ class TestDescribedByBounds(EmitterContract):
     form = 'library = "0"\nseparator = ";"\nrule = "{value}:{high}@{ranks_high}"\nlargest = 4611686018427387903'
 
     def emitter(self) -> DescribedEmitter:
+        return DescribedEmitter(self.description())
+
+    def description(self) -> Description:
         description, faults = parse_description((DESCRIPTION % self.form).encode())
         assert description is not None, faults
-        return DescribedEmitter(description)
+        return description
+
+    def parsed(self, files: Mapping[str, bytes], collective: str) -> RuleSet:
+        return rules_in(files, self.description(), collective)
 
     def collectives(self) -> dict[str, tuple[SizeBasis, tuple[Choice, ...]]]:
         return {"bcast": (SizeBasis.MESSAGE, (DEFAULT, Choice("linear"), Choice("tree"), Choice("ring")))}

@@ -28,7 +28,6 @@ from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import DEFAULT, Choice, Environment, Scenario, SizeBasis, parse_choice
 from colltune.core.units import parse_duration, parse_size
 from colltune.deploy.explored import load_candidates
-from colltune.emit.described import DescribedEmitter
 from colltune.emit.intelmpi import FILE, IntelMpiEmitter
 from colltune.emit.lint.check import format_check
 from colltune.emit.lint.selection_file import lint_files
@@ -43,7 +42,7 @@ from colltune.emit.openmpi.lint_rules import lint_rules_files
 from colltune.emit.openmpi.reader import ReadError
 from colltune.emit.openmpi.rules_file import RULES_FILE, OpenMpiEmitter
 from colltune.machine.described_file import parse_description
-from colltune.machine.described_mpi import VARIABLES_FILE, parse_variables
+from colltune.machine.described_mpi import parse_variables
 from colltune.machine.hardware_features import read_features
 from colltune.machine.prebuilt import read_symbols
 from colltune.machine.record import RecordedMachine
@@ -161,7 +160,6 @@ def mpi_description(data: bytes) -> None:
         texts("MADEUP_BCAST=flat=0..64/2..2,flat=99..2147483647/3..3\nMADEUP_TAKES_VARIABLES=yes\n"))  # fmt: skip
 def described_variables(data: bytes) -> None:
     description, _ = parse_description(_descriptions()[0])
-    DescribedEmitter(description).parse({VARIABLES_FILE: data}, "bcast")
     description.refusal(parse_variables(data))
 
 

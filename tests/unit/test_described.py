@@ -22,6 +22,7 @@ from colltune.machine.described_mpi import VARIABLE, Description
 from colltune.mpi.installation import Library
 from colltune.mpi.libraries import library_in
 from colltune.store.tuning import Tuning, load_tuning, save_tuning
+from described_variables import rules_in
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "describe-an-mpi.md"
 MADEUP, CRAY, MVAPICH = re.findall(r"```toml\n(.*?)```", PAGE.read_text(), re.DOTALL)
@@ -149,17 +150,17 @@ def test_a_variable_without_ranks_says_what_all_shapes_agree_on() -> None:
 
 def test_the_librarys_own_choice_may_have_a_value() -> None:
     text = MADEUP.replace("{value}={low}..{high}/{ranks_low}..{ranks_high}", "{value}:{high}")
-    emitter = DescribedEmitter(described(text.replace("separator", 'library = "auto"\nseparator')))
+    description = described(text.replace("separator", 'library = "auto"\nseparator'))
     steps = Steps.of([(63, DEFAULT), (64, Choice("linear")), (None, DEFAULT)])
     rules = DecisionTable("bcast", MESSAGE, Steps.always(Steps.always(steps))).rule_set()
-    files = emitter.emit([rules])
+    files = DescribedEmitter(description).emit([rules])
     assert files["variables.txt"].startswith(b"MADEUP_BCAST=auto:63,flat:64,auto:2147483647\n")
-    assert emitter.parse(files, "bcast") == rules
+    assert rules_in(files, description, "bcast") == rules
 
 
 def test_a_value_alone_holds_for_all_calls() -> None:
-    emitter = DescribedEmitter(described(CRAY))
+    emitter = DescribedEmitter(description := described(CRAY))
     rules = emitter.expressible(RuleSet.always("bcast", SizeBasis.NONE, Choice("radix_8")), shapes(4, 2))
     files = emitter.emit([rules])
     assert files == {"variables.txt": b"MPICH_BCAST_INTERNODE_RADIX=8\n"}
-    assert emitter.parse(files, "bcast") == rules
+    assert rules_in(files, description, "bcast") == rules

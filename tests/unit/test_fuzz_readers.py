@@ -103,12 +103,10 @@ OURS = {
     "simulated.simulated_cluster": "sources of the package",
     "core.extras": "a file of the package",
     "traffic.recorded_algorithms": "a file of the package",
-    "prove.in_run.application_trial": "the log of a process of ours, in our own folder",
     "store.grid": "a file of the package",
     "site.modules": "files of the package",
     "site.index_rows": "a file of the package",
     "report.charts": "files of the package",
-    "site.nodes": "what the index holds, which was checked when it was written",
     "prove.replay.conformance": "how far our own program came, in our own folder",
 }
 OPENS = re.compile(

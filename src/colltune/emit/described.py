@@ -1,15 +1,15 @@
 """Rules to environment variables of an MPI that its user describes: the last resort, where no file can be written."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from pathlib import Path
 
 from colltune.core.decision_table import DecisionTable, agreed
 from colltune.core.errors import InputError
-from colltune.core.rules import Region, RuleSet, Span, Steps
-from colltune.core.sample import DEFAULT, Choice, SizeBasis
+from colltune.core.rules import RuleSet, Steps
+from colltune.core.sample import DEFAULT
 from colltune.emit.without_ppn import by_ranks_of, merge_ppn
-from colltune.machine.described_mpi import LIBRARY, VARIABLES_FILE, Description, Form, parse_variables
+from colltune.machine.described_mpi import LIBRARY, VARIABLES_FILE, Description, Form
 
 
 class DescribedEmitter:
@@ -54,31 +54,6 @@ class DescribedEmitter:
                     high, most = (form.largest if one.high is None else one.high for one in (sizes, ranks))
                     yield form.rule.format(value=value, low=sizes.low, high=high, ranks_low=ranks.low, ranks_high=most)
 
-    def parse(self, files: Mapping[str, bytes], collective: str) -> RuleSet:
-        form = self._description.forms[collective]
-        basis = SizeBasis(self._description.collectives[collective]["basis"])
-        table = DecisionTable.always(collective, basis)
-        text = parse_variables(files.get(VARIABLES_FILE, b"")).get(form.variable)
-        keys = {value: Choice(key) for key, value in form.values.items()}
-        ranks, after = Span(0, None), 0
-        try:
-            for one in form.parse(text) if text is not None else ():
-                most = _bound(one.get("ranks_high"), form)
-                if most != ranks.high:
-                    before = -1 if ranks.high is None else ranks.high
-                    ranks, after = Span(int(one.get("ranks_low", before + 1)), most), 0
-                sizes = Span(int(one.get("low", after)), _bound(one.get("high"), form))
-                after = 0 if sizes.high is None else sizes.high + 1
-                here = DecisionTable.always(collective, basis, keys.get(one["value"], DEFAULT))
-                table = table.merge(here.restrict(Region(Span(0, None), ranks, sizes)))
-            return table.rule_set()
-        except ValueError as fault:
-            raise InputError(f"{VARIABLES_FILE}: {fault}", "Write the files again") from None
-
     def environment(self, directory: Path) -> dict[str, str]:  # noqa: ARG002
         """What the description needs alone; the others depend on the rules (``variables_for``)."""
         return dict(self._description.needs)
-
-
-def _bound(text: str | None, form: Form) -> int | None:
-    return None if text is None or int(text) >= form.largest else int(text)
