@@ -79,7 +79,7 @@ def lint_selection(
             if mpi_version is None:
                 raise
     version = mpi_version or (installation.version if installation else "")
-    findings = tuple(_findings(library, contents, formats, version, installation))
+    findings = tuple(_findings(library, contents, formats, version))
     notes = [load(library, version).warning or "", *map(_predicted_text, files)]
     note = "; ".join(text for text in notes if text)
     return Linted(library, version, findings, contents, formats, note, installation)
@@ -158,17 +158,8 @@ def _findings(
     contents: Mapping[str, bytes],
     formats: Mapping[str, Format],
     version: str,
-    installation: Installation | None,
 ) -> list[Check]:
     catalogue = load(library, version)
-    if library == "mpich" and installation is not None:
-        from colltune.emit.mpich.defaults import holds_named_trees
-
-        if holds_named_trees(installation.libmpi):
-            raise InputError(
-                f"{installation.libmpi} reads named trees, as no release of MPICH does",
-                "Name the release that is to read the files by --mpi-version, such as 5.0.2",
-            )
     lints: dict[Format, Callable[[Mapping[str, bytes]], list[Check]]] = {
         Format.MPICH_TREES: lambda files: lint_files(files, version, catalogue),
         Format.TUNED_RULES: lambda files: lint_rules_files(files, version, catalogue),
