@@ -16,13 +16,11 @@ def composition(collective: str, letter: str) -> Tree:
 
 def default_trees() -> DefaultTrees:
     general: Tree = {}
-    ch4: Tree = {}
     for name in COLLECTIVES:
         general[f"collective={name}"] = {
             "comm_type=intra": algorithm(name, "intra_first"),
             "comm_type=inter": algorithm(name, "inter_only"),
         }
-        ch4[f"collective={name}"] = {"comm_type=intra": composition(name, "alpha")}
     for name in NONBLOCKING:
         general[f"collective={name}"] = {
             "comm_type=intra": algorithm(name, "intra_sched_first"),
@@ -62,6 +60,11 @@ def default_trees() -> DefaultTrees:
         "is_sendbuf_inplace=yes": algorithm("alltoall", "intra_in_place"),
         "is_sendbuf_inplace=no": {"comm_size<8": algorithm("alltoall", "intra_few"), "comm_size=any": _alltoall()},
     }
+    return DefaultTrees(general, _device(), _posix())
+
+
+def _device() -> Tree:
+    ch4: Tree = {f"collective={name}": {"comm_type=intra": composition(name, "alpha")} for name in COLLECTIVES}
     ch4["collective=bcast"]["comm_type=intra"] = {
         "comm_hierarchy=parent": {
             "comm_size<8": {"avg_msg_size=any": composition("bcast", "alpha")},
@@ -79,7 +82,7 @@ def default_trees() -> DefaultTrees:
             "comm_hierarchy=any": composition("allreduce", "beta"),
         },
     }
-    return DefaultTrees(general, ch4, _posix())
+    return ch4
 
 
 def _posix() -> Tree:

@@ -289,6 +289,7 @@ def test_a_launch_of_the_proof_is_a_launch_of_the_job_with_all_that_is_open() ->
         threshold=1.02,
         launch_s=2.0,
         clock=lambda: 2.0 * len(cluster.began),
+        together=True,
     )
     verdicts = {one.verdict for one in audit.run(200.0)}
     assert verdicts == {Verdict.KEPT}

@@ -301,8 +301,11 @@ class Workbench:
         return done.stdout + done.stderr
 
 
-def open_workbench(options: MachineOptions, environ: Mapping[str, str]) -> Workbench:
-    """Finds MPI, job and agent. Raises InputError, with what to do, where something is missing."""
+def open_workbench(options: MachineOptions, environ: Mapping[str, str], most_nodes: int | None = None) -> Workbench:
+    """Finds MPI, job and agent, on ``most_nodes`` at most where the options name no number of nodes.
+
+    Raises InputError, with what to do, where something is missing.
+    """
     if options.thread_level not in THREAD_LEVELS:
         raise InputError(f"there is no thread level {options.thread_level!r}", f"Use {', '.join(THREAD_LEVELS)}")
     line = None if options.launch_line is None else parse_launch_line(shlex.split(options.launch_line), environ)
@@ -313,7 +316,7 @@ def open_workbench(options: MachineOptions, environ: Mapping[str, str]) -> Workb
     else:
         job, nodes, ppn = job_of_line(line, environ)
         options = replace(options, nodes=nodes, ppn=ppn)
-    nodes, ppn = _shape(options, job)
+    nodes, ppn = _shape(options, job, most_nodes)
     bench = Workbench(
         installation=installation,
         job=job,
@@ -361,9 +364,8 @@ def open_tuned_workbench(options: MachineOptions, tuned: Environment, environ: M
             f"this was tuned under a launch line of its own: {tuned.launch_line}",
             "Give it again behind --, if it is yours: what a tuning names is not run",
         )
-    job = find_job(environ, host_file=options.host_file, flux_resources=ask_flux(environ))
-    nodes, ppn = options.nodes or min(tuned.nodes, len(job.nodes)), options.ppn or tuned.ppn
-    bench = open_workbench(replace(options, nodes=nodes, ppn=ppn, thread_level=tuned.thread_level), environ)
+    options = replace(options, ppn=options.ppn or tuned.ppn, thread_level=tuned.thread_level)
+    bench = open_workbench(options, environ, tuned.nodes)
     require_tuned(bench, tuned)
     return bench
 
@@ -385,8 +387,9 @@ def _said_place(tuned: Environment) -> str:
     return f" ({named})" if named and named.isprintable() else ""
 
 
-def _shape(options: MachineOptions, job: Job) -> tuple[int, int]:
-    nodes, ppn = options.nodes or len(job.nodes), options.ppn or job.ppn
+def _shape(options: MachineOptions, job: Job, most_nodes: int | None) -> tuple[int, int]:
+    here = len(job.nodes)
+    nodes, ppn = options.nodes or min(most_nodes or here, here), options.ppn or job.ppn
     if nodes > len(job.nodes):
         raise InputError(f"--nodes {nodes}: the job has {len(job.nodes)}", "Ask for fewer nodes")
     if nodes * ppn < 2:

@@ -25,7 +25,7 @@ from typing import Protocol
 
 from colltune.core.decision_table import BySize, DecisionTable, agreed
 from colltune.core.rules import RuleSet, Span, Steps
-from colltune.core.sample import DEFAULT, PER_BLOCK, Choice, Scenario, SizeBasis, element_bytes
+from colltune.core.sample import DEFAULT, Choice, Scenario, SizeBasis, element_bytes
 from colltune.core.space import Model, Space
 from colltune.distill.selection import Measured, Selection
 
@@ -127,7 +127,7 @@ class _Shape:
         self._reach = reach
         self._nodes, self._ppn, self._collective = nodes, ppn, collective
         self._element = element_bytes(collective)
-        self._factor = nodes * ppn if basis is SizeBasis.TOTAL and collective in PER_BLOCK else 1
+        self._factor = self._at(1).basis_bytes(basis)
 
     def steps(self, sizes: Sequence[int]) -> BySize:
         if self._basis is SizeBasis.NONE:
@@ -214,7 +214,7 @@ class _Gap:
         collective = self._space.collective
         element = element_bytes(collective)
         for nodes, ppn in self._shapes:
-            factor = nodes * ppn if self._basis is SizeBasis.TOTAL and collective in PER_BLOCK else 1
+            factor = Scenario(collective, nodes, ppn, 1).basis_bytes(self._basis)
             sizes = self._grid_sizes if last is None else [max(first, element) // factor, last // factor]
             for size in sizes:
                 scenario = Scenario(collective, nodes, ppn, size // element * element)

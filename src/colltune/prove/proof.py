@@ -289,6 +289,7 @@ class Proof:
                 least_gain=self.before.least_gain,
                 captured=captured_by(self.before.settled.values(), self.weight),
                 after_s=0.0 if self.bench.library is None else _FILES_LAUNCHES * self.launch_s,
+                together=self.bench.by_launches,
             )
             try:
                 with self.stop.cuts():

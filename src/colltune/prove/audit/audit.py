@@ -21,7 +21,6 @@ from colltune.core.space import Point
 from colltune.core.switchback import Standing
 from colltune.judge.evidence import FEWEST_LAUNCHES, Yardstick, log_evidence, scatter_of, share_of_nulls
 from colltune.measure.contract import Effort, Source
-from colltune.measure.launched import LaunchedSource
 from colltune.prove.audit.case import MOST_LAUNCHES, Case
 from colltune.prove.audit.claims import Claim
 from colltune.prove.audit.comparing import Elsewhere, compare
@@ -71,6 +70,7 @@ class Audit:
     ``applications``: what the application itself says of choices; each of its runs counts as a launch.
     ``least_gain``: what a second has to bring where so much is captured (``audit.worth``); ``captured``: by
     what other jobs proved, and ``after_s``: what else it takes once anything is proven.
+    ``together``: all that is begun goes into the same launches of the source, each call once.
     """
 
     claims: Sequence[Claim]
@@ -93,6 +93,7 @@ class Audit:
     least_gain: Callable[[float], float] = lambda _captured: 0.0
     captured: float = 0.0
     after_s: float = 0.0
+    together: bool = False
     launches: int = field(default=0, init=False)
     _yardstick: Yardstick = field(default_factory=Yardstick, init=False)
     _deviations: Deviations = field(default_factory=Deviations, init=False)
@@ -160,10 +161,9 @@ class Audit:
     def results(self) -> list[Decision]:
         """One decision for each scenario of each claim, also while the audit goes on or after it was cut off."""
         left_out = self._spared()
-        cases = enumerate(self._cases)
         return [
             decision
-            for n, case in cases
+            for n, case in enumerate(self._cases)
             for decision in decisions_of(case, left_out.get(n, set()), self._yardstick, unpaid=id(case) in self._unpaid)
         ]
 
@@ -271,8 +271,7 @@ class Audit:
         to_come = self._launches_to_come(left_s)
         until_s, launching_s = self.clock() + left_s / (to_come + 1), self.launch_s
 
-        # All that is begun goes into the same launches of such a source: each call once.
-        together, waiting = isinstance(source, LaunchedSource), set[tuple[Scenario, Choice]]()
+        waiting, together = set[tuple[Scenario, Choice]](), self.together
 
         def offer(case: Case) -> Task | None:
             task = self._offer(case, deadline_s, waiting)
