@@ -48,7 +48,6 @@ from colltune.alltoallv.lookup_table import TABLE, load_table
 from colltune.alltoallv.matrices import alltoallv_share
 from colltune.core.proven import Verdict
 from colltune.deploy.live_selector import only_live
-from colltune.profile.advice import benefit_of
 from colltune.profile.profile_files import load_profile
 from colltune.session.application.run_application import RunOptions, ready_run
 from colltune.store.earlier import HISTORY, PROFILE
@@ -194,7 +193,7 @@ class Bench:
 
     def profiled(self) -> str:
         self.one.colltune("profile", "--out", str(self.profile), "--mpiexec", self.one.tune[1], "--", *self.one.job)
-        self.steps.share = benefit_of(load_profile(self.profile)).collectives
+        self.steps.share = in_collectives(self.profile)
         self.steps.collectives = calls_of(self.profile)
         return f"{self.steps.share:.0%} in collectives {self.steps.collectives}"
 
@@ -256,7 +255,7 @@ class Bench:
     def profiled_tuned(self) -> str:
         self.one.colltune("run", "--profile", *self.alltoallv_words(), str(self.tuned), "--", *self.one.job)
         latest = max(path for path in (self.tuned / HISTORY).iterdir() if (path / PROFILE).exists())
-        self.steps.share_tuned = benefit_of(load_profile(latest / PROFILE)).collectives
+        self.steps.share_tuned = in_collectives(latest / PROFILE)
         return f"{self.steps.share_tuned:.0%} in collectives tuned"
 
     def measured(self) -> str:
@@ -269,6 +268,12 @@ class Bench:
 
     def alltoallv_words(self) -> list[str]:
         return ["--alltoallv", str(self.table)] if self.steps.alltoallv else []
+
+
+def in_collectives(path: Path) -> float:
+    """Of the time of the run that was profiled, the share in collectives."""
+    profile = load_profile(path)
+    return profile.collective_s / max(profile.core_s, 1e-12)
 
 
 def calls_of(profile: Path) -> dict[str, float]:
