@@ -46,7 +46,6 @@ NOISY, MODES, MODES_SEEDS = 0.1, "modes", 4
 WEIGHTS = {"ranks": weights_by_ranks, "own": weights_in_job}
 TABLES = ("pico_lumi", "pico_leonardo", "simulated_fattree", "simulated_dragonfly_64x16")
 ENVIRONMENT = Environment("simulated", "0", "0" * 64, "simulated", 2, 2, "single")
-CANDIDATE = Choice("candidate")
 
 
 def campaigns(

@@ -161,10 +161,9 @@ def test_the_curves_are_drawn_of_what_was_measured_and_saved(drawn: colltune.Tun
         drawn.plot(nodes=7)
 
 
-def test_features_and_evaluations_are_functions_too() -> None:
+def test_evaluations_are_functions_too() -> None:
     pytest.importorskip("pandas")
     recorded = Path(__file__).parents[1] / "recorded"
-    assert colltune.features(recorded / "machines" / "virtual-2-cores.tar.gz").cores is not None
     done = colltune_study.evaluate(recorded / "pico_lumi_allreduce.csv.gz", strategies=["random"], seeds=1, budget="2m")
     assert {run.strategy for run in done.runs} == {"random"}
     with pytest.raises(InputError, match="nobody"):
@@ -183,13 +182,6 @@ def test_a_file_is_linted_as_the_command_does(tmp_path: Path) -> None:
     assert done.returncode == bool(found.errors)
     with pytest.raises(InputError, match="there is no file to lint"):
         colltune.lint([])
-
-
-def test_a_node_is_recorded_and_the_record_says_what_the_node_says(tmp_path: Path) -> None:
-    recorded = colltune.gather(tmp_path / "here.tar.gz")
-    assert "proc/cpuinfo" in recorded.files
-    kept = colltune.features(tmp_path / "here.tar.gz")
-    assert kept.cores == colltune.features().cores
 
 
 def test_a_model_is_trained_and_written_and_one_cluster_is_refused(tmp_path: Path) -> None:

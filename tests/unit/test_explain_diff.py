@@ -93,7 +93,7 @@ def test_explain_shows_the_measurements_and_the_proof(tuned: Path) -> None:
     assert len(lines) < 24
 
 
-def test_a_comparison_below_the_bound_is_explained(tmp_path: Path) -> None:
+def test_all_comparisons_are_listed_and_a_slower_campaign_is_explained(tmp_path: Path) -> None:
     ratios = [0.73, 1.08, *[1.3] * 10]
     entry = {"scenario": ["allreduce", 1, 2, 4096], "choice": "ring", "verdict": "kept", "ratios": ratios, "low": 1.08}
     write(tmp_path, {"allreduce": RULES}, gated=True, gate=[entry | {"reason": "at least 1.08 times as fast"}])
@@ -101,7 +101,6 @@ def test_a_comparison_below_the_bound_is_explained(tmp_path: Path) -> None:
         journal.append([sample(4096, DEFAULT, *[1.9] * 10), sample(4096, RING, *[2.0] * 10)])
     text = " ".join(explain(tmp_path, "allreduce", "--size", "4KiB").split())
     assert "in 12 fresh comparisons: 0.73, 1.08, 1.30," in text
-    assert "at least 1.08, the second smallest of the 12 (0.73 may lie below it)" in text
     assert "times of the campaign alone" in text
     assert "there ring was slower" in text
 

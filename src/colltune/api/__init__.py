@@ -40,8 +40,6 @@ from colltune.session.tuning.options import Listener, TuneOptions
 
 if TYPE_CHECKING:
     from colltune.alltoallv.tune_table import AlltoallvResult
-    from colltune.core.hardware import Hardware
-    from colltune.machine.record import RecordedMachine
     from colltune.session.application.measure_run import ProfiledRun
     from colltune.session.doctor import Diagnosis
     from colltune.session.lint import Linted
@@ -202,26 +200,3 @@ def doctor(*, thread_level: str = "single", **machine: Unpack[MachineArguments])
     from colltune.session.doctor import diagnose
 
     return diagnose(machine_options(machine, thread_level), os.environ)
-
-
-def gather(out: PathLike = "machine.tar.gz") -> RecordedMachine:
-    """Records what `features` reads of this node, as `colltune doctor --record` does; the record is also in ``out``.
-
-    ``out``: an archive (.tar.gz), or a directory. The record holds no name, address or serial number.
-    """
-    from colltune.machine.record import RunningMachine, record, save_record
-
-    recorded = record(RunningMachine())
-    save_record(recorded, Path(out))
-    return recorded
-
-
-def features(machine: PathLike | None = None) -> Hardware:
-    """This node's processors and network, as `colltune doctor --features` shows them; None is missing.
-
-    ``machine``: a record by `colltune doctor --record` instead.
-    """
-    from colltune.machine.hardware_features import read_features
-    from colltune.machine.record import RecordedMachine, RunningMachine
-
-    return read_features(RunningMachine() if machine is None else RecordedMachine.load(Path(machine)))

@@ -10,7 +10,7 @@ from colltune.core.text_table import TextTable
 from colltune.core.units import format_count, format_duration
 from colltune.machine.command_lines import colltune_command, mpiexec_option
 from colltune.mpi.program import launcher_place
-from colltune.profile.advice import benefit_of, by_name_text, left_text, page_faults_text, tunable_by_name
+from colltune.profile.advice import benefit_of, by_name_text, page_faults_text, tunable_by_name
 from colltune.profile.application_profile import Calls, Profile
 
 _BAR = 24
@@ -68,8 +68,6 @@ def print_profile(profile: Profile, path: Path, *, brief: bool) -> None:
         console.print(f"{by_name_text(called)}: {colltune_command('tune', *called)}")
     if pays := page_faults_text(profile):
         console.print(pays)
-    if left := left_text(profile):
-        console.print(left)
 
 
 def _table(profile: Profile, rows: Sequence[Calls]) -> TextTable:

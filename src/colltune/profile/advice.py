@@ -5,7 +5,7 @@ meets page faults where the heap gives memory back between the calls (docs/desig
 
 Of calls that do not block a profile has the number and the bytes. What the program sees of them is the time in
 MPI_Wait, which is not in the profile. So they cannot be weighed against other calls, and `tune --profile` measures none
-of them: which are tuned by name, and which stay with the library, is said.
+of them: which are tuned by name is said.
 """
 
 from collections.abc import Collection, Iterable
@@ -80,10 +80,6 @@ def _size(one: Calls) -> str:
     return least if least == most else f"{least} to {most}"
 
 
-# Exchanges of irregular counts that neither colltune nor the selection files of the libraries reach.
-_IRREGULAR = frozenset({"alltoallv", "alltoallw", "neighbor_alltoallv", "neighbor_alltoallw"})
-
-
 def tunable_by_name(profile: Profile, known: Collection[str] = NONBLOCKING) -> dict[str, float]:
     """The calls of each non-blocking collective among ``known``, persistent ones included, most first."""
     counts: dict[str, float] = {}
@@ -100,20 +96,6 @@ def by_name_text(called: dict[str, float]) -> str:
         return ""
     counts = ", ".join(f"{name} ({format_count(round(calls), 'call')})" for name, calls in called.items())
     return f"{counts}: what the application sees of them is in MPI_Wait, which a profile does not time; tuned by name"
-
-
-def left_text(profile: Profile) -> str:
-    """Which irregular exchanges stay with the library, and why; "" for none."""
-    called: dict[str, float] = {}
-    for call in profile.calls:
-        neighbours = call.collective.startswith("neighbor_")
-        if call.collective in _IRREGULAR and (neighbours or call.form != BLOCKING):
-            name = call.collective if call.form == BLOCKING else f"i{call.collective}"
-            called[name] = called.get(name, 0.0) + call.calls
-    if not called:
-        return ""
-    counts = ", ".join(f"{name} ({format_count(round(calls), 'call')})" for name, calls in sorted(called.items()))
-    return f"{counts}: left to the library (docs/how-to/alltoallv.md says why)"
 
 
 def _has_places(one: Calls) -> bool:

@@ -3,7 +3,6 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from statistics import median
 
 from colltune.core.judged_together import JudgedRegion, judged_regions
 from colltune.core.medians import pair_median
@@ -186,9 +185,8 @@ def _proof_lines(scenario: Scenario, explanation: Explanation) -> Iterator[str]:
             yield f"its calls pay for page faults: {region.by_heap}"
         if ratios:
             compared = "fresh comparison" if decision.verdict is not Verdict.PROVISIONAL else "comparison"
-            yield f"default/{decision.choice} in {format_count(len(ratios), compared)}: {_listed(ratios)}"
-            if decision.region is None and (text := _bound_text(ratios, decision.speedup.low)):
-                yield text
+            listed = ", ".join(f"{ratio:.2f}" for ratio in ratios)
+            yield f"default/{decision.choice} in {format_count(len(ratios), compared)}: {listed}"
         elif decision.region is not None:
             yield "it was not compared at this size and shape itself: its region speaks for it"
         times = _proof_times(scenario, decision.choice, explanation)
@@ -202,22 +200,6 @@ def _region_text(region: JudgedRegion) -> str:
         f" {format_count(region.comparisons, 'comparison')} in {region.compared} of its"
         f" {format_count(len(region.decisions), 'scenario')}"
     )
-
-
-def _listed(ratios: Sequence[float]) -> str:
-    return ", ".join(f"{ratio:.2f}" for ratio in ratios)
-
-
-def _bound_text(ratios: Sequence[float], low: float) -> str:
-    """Which of ``ratios`` (ascending) is the bound, so that a reader understands smaller ones; "" without a bound."""
-    if low <= 0.0 or low not in ratios:
-        return ""
-    text = f"median {median(ratios):.2f}; with 99.5% confidence at least {low:.2f}, the "
-    below = [ratio for ratio in ratios if ratio < low]
-    if not below:
-        return text + f"smallest of the {len(ratios)}"
-    place = "second" if len(below) == 1 else "third" if len(below) == 2 else f"{len(below) + 1}th"
-    return text + f"{place} smallest of the {len(ratios)} ({_listed(below)} may lie below it)"
 
 
 def _proof_times(scenario: Scenario, choice: Choice, explanation: Explanation) -> str:
