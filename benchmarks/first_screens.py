@@ -8,23 +8,20 @@ tuning in which nothing was proven faster, the page. The pages need chromium.
 from __future__ import annotations
 
 import argparse
-import fcntl
 import os
-import pty
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
-import termios
 from pathlib import Path
 
 from PIL import Image
 from rich.console import Console
 from rich.text import Text
 
+from record_terminal import COLUMNS, ROWS, on_terminal
+
 PICTURES = Path(__file__).parents[1] / "docs" / "design" / "pictures"
-COLUMNS, LINES = 80, 24
 WIDTHS, HEIGHT = (390, 1280), 900
 OWN_PLACES = {sys.prefix: "/home/me/venv"}
 SCREENS = {
@@ -35,31 +32,13 @@ SCREENS = {
 }
 
 
-def on_terminal(words: list[str]) -> str:
-    """What `colltune WORDS` writes on a terminal of 80 x 24."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
-    command = [sys.executable, "-m", "colltune", *words]
-    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env={**os.environ, "TERM": "xterm"})
-    os.close(theirs)
-    written = b""
-    while True:
-        try:
-            part = os.read(ours, 65536)
-        except OSError:  # the other end is closed
-            break
-        written += part
-    process.wait()
-    os.close(ours)
-    return written.decode().replace("\r\n", "\n")
-
-
 def draw_terminal(name: str, words: list[str], title: str) -> None:
-    console = Console(record=True, width=COLUMNS, height=LINES, file=open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
-    text = on_terminal(words)
+    console = Console(record=True, width=COLUMNS, height=ROWS, file=open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+    _, parts = on_terminal([sys.executable, "-m", "colltune", *words])
+    text = b"".join(parts).decode().replace("\r\n", "\n")
     for place, shown in OWN_PLACES.items():  # pictures are of no machine in particular
         text = text.replace(place, shown)
-    for line in text.split("\n")[:LINES]:
+    for line in text.split("\n")[:ROWS]:
         console.print(Text.from_ansi(line), overflow="fold")
     console.save_svg(str(PICTURES / f"first-{name}.svg"), title=title)
 

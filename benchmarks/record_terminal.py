@@ -36,6 +36,34 @@ _PIECE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r|\n|[^\x1b\r\n]+")
 Event = tuple[float, str, str]
 
 
+def on_terminal(
+    command: Sequence[str], place: Path | None = None, rows: int = ROWS, **variables: str
+) -> tuple[subprocess.Popen[bytes], Iterator[bytes]]:
+    """``command`` on a terminal of 80 columns of its own, and what it writes there, piece by piece."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, COLUMNS, 0, 0))
+    hidden = ("COLUMNS", "LINES", "NO_COLOR")
+    environment = {**{name: value for name, value in os.environ.items() if name not in hidden}, "TERM": "xterm"}
+    process = subprocess.Popen(
+        command, cwd=place, env={**environment, **variables}, stdin=theirs, stdout=theirs, stderr=theirs,
+        start_new_session=True,
+    )  # fmt: skip
+    os.close(theirs)
+
+    def parts() -> Iterator[bytes]:
+        while True:
+            try:
+                data = os.read(ours, 65536)
+            except OSError:  # the terminal is gone with its last process
+                break
+            if not data:
+                break
+            yield data
+        os.close(ours)
+
+    return process, parts()
+
+
 def record(commands: Sequence[str], place: Path) -> Iterator[Event]:
     """The events of ``commands``, run in ``place`` one by one: (seconds, "o" for output or "m" for a command, text)."""
     began_s = time.monotonic()
@@ -50,22 +78,10 @@ def record(commands: Sequence[str], place: Path) -> Iterator[Event]:
             time.sleep(TYPING_S)
             yield now_s(), "o", letter
         yield now_s(), "o", "\r\n"
-        ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
-        hidden = ("COLUMNS", "LINES", "NO_COLOR")
-        environment = {**{name: value for name, value in os.environ.items() if name not in hidden}, "TERM": "xterm"}
-        process = subprocess.Popen(
-            ["/bin/bash", "-c", command], cwd=place, env=environment, stdin=theirs, stdout=theirs, stderr=theirs
-        )
-        os.close(theirs)
-        while True:
-            try:
-                data = os.read(ours, 65536)
-            except OSError:  # the terminal is gone with its last process
-                break
+        process, parts = on_terminal(["/bin/bash", "-c", command], place)
+        for data in parts:
             # The recording is of no machine in particular.
             yield now_s(), "o", data.decode(errors="replace").replace(str(place), "/home/me")
-        os.close(ours)
         process.wait()
         time.sleep(PAUSE_S)
     yield now_s(), "o", "$ "

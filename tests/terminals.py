@@ -1,18 +1,16 @@
 """Commands on a real terminal of 80 columns: what they write there, and whether anything of it is cut."""
 
-import fcntl
 import os
-import pty
 import re
-import struct
 import subprocess
 import sys
-import termios
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-COLUMNS = 80
+import record_terminal
+
+COLUMNS = record_terminal.COLUMNS
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[()][A-Z0-9]|\x1b[=>]")
 _COMMAND = re.compile(r"(^|[ /(])colltune [a-z]+ ")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -61,30 +59,9 @@ def on_terminal(
 
     Raises AssertionError where it ends with a code that is not one of ``codes``.
     """
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
-    environment = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES", "NO_COLOR")}
-    process = subprocess.Popen(
-        [*command, *map(str, arguments)],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        cwd=place,
-        env={**environment, "TERM": "xterm-256color", **(variables or {})},
-        start_new_session=True,
-    )
-    os.close(theirs)
-    written = b""
-    while True:
-        try:
-            part = os.read(ours, 65536)
-        except OSError:  # Linux says so where the other end is closed
-            break
-        if not part:
-            break
-        written += part
-    os.close(ours)
-    text = written.decode().replace("\r\n", "\n")
+    words = [*command, *map(str, arguments)]
+    process, parts = record_terminal.on_terminal(words, place, 40, **{"TERM": "xterm-256color", **(variables or {})})
+    text = b"".join(parts).decode().replace("\r\n", "\n")
     assert process.wait(timeout=timeout_s) in codes, text[-3000:]
     return text
 
