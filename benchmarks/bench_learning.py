@@ -20,22 +20,25 @@ from there and not simulated again: leave out of it what changed since.
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
 
+from colltune.core.errors import InputError
+from colltune.machine.files import LARGEST_BYTES, read_text
 from colltune_study.research.compare import Estimate, by_strategy, estimate, reach_by_grid, write_steps, write_table
 from colltune_study.research.evaluation import Plan, evaluate, load
 from colltune_study.research.metrics import Metrics
-from colltune_study.research.simulate import GOOD_ENOUGH, Run
+from colltune_study.research.simulate import GOOD_ENOUGH, Run, Step
 from colltune_study.research.strategies import ACCLAIM_CODE, NAMES, OURS, RANDOM_LOG, contestants
 from colltune_study.research.tunings_summary import Axis, curve, write_stops
-from steps_table import read_steps
 
 Figures = dict[str, float | int]
 DATA = Path(__file__).parent / "data"
@@ -164,6 +167,25 @@ def write(folder: Path, runs: Sequence[Run], choices: Mapping[str, int]) -> Figu
     found = figures(runs, choices)
     (folder / "learning.json").write_text(json.dumps(found, indent=2) + "\n")
     return found
+
+
+def read_steps(path: Path) -> list[Run]:
+    """The runs of a file by ``write_steps``, to its six figures. Raises InputError where it is none."""
+    names = [field.name for field in fields(Metrics)]
+    tunings: dict[tuple[str, str, int], list[tuple[Step, bool, float]]] = {}
+    try:
+        for row in csv.DictReader(io.StringIO(read_text(path, LARGEST_BYTES, link=True))):
+            metrics = Metrics(**{name: float(row[name]) for name in names})
+            step = Step(float(row["cost"]), float(row["share"]), metrics)
+            total_s = float(row["cost_s"]) / step.cost if step.cost else 0.0
+            key = (row["grid"], row["strategy"], int(row["seed"]))
+            tunings.setdefault(key, []).append((step, row["stop"] == "1", total_s))
+    except (OSError, KeyError, ValueError, TypeError, csv.Error) as error:
+        raise InputError(f"{path} is no table of steps: {error}", "Give one that an earlier run left") from error
+    return [
+        Run(*key, tuple(step for step, _, _ in own), next((step for step, stop, _ in own if stop), None), own[-1][2])
+        for key, own in tunings.items()
+    ]
 
 
 def main() -> None:

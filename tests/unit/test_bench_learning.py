@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from bench_learning import read_steps
 from colltune.core.errors import InputError
 from colltune_study.research.compare import write_steps
 from commands import script
-from steps_table import read_steps
 
 pytest.importorskip("pandas")
 
