@@ -18,7 +18,7 @@ from colltune.core.rules import RuleSet
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, parse_collective
 from colltune.core.units import format_count, parse_duration
 from colltune.session.arguments import MachineArguments, PathLike, machine_options
-from colltune.session.explain import explain_call, load_findings, scenario_of
+from colltune.session.explain import explain_call, load_findings, make_page, scenario_of
 from colltune.session.export import export_to
 from colltune.store.tuning import Tuning, load_tuning
 
@@ -171,8 +171,6 @@ class Tuned:
 
     def report(self, path: PathLike | None = None) -> Path:
         """Writes the HTML page, by default into the directory, and returns where it is."""
-        from colltune.session.make_page import make_page
-
         return make_page(self.directory, None if path is None else Path(path))
 
     def to(self, library: str, out: PathLike | None = None, *, nodes: int = 0, ppn: int = 0) -> list[Path]:

@@ -39,7 +39,7 @@ def _recorded(out: Path) -> None:
     from colltune.cli.console import echo
     from colltune.cli.display import Display
     from colltune.measure.replay import TimeDrift
-    from colltune.session.make_page import make_page
+    from colltune.session.explain import make_page
     from colltune.session.recorded_campaign import DRIFT_SD, LAUNCH_S, LAUNCH_SD, tune_recorded
     from colltune.store.grid import unpack_grids
 

@@ -31,12 +31,14 @@ def report(
     """Show what was gained and where, how sure that is, what was refused, and how it was measured."""
     if diff is not None:
         raise typer.Exit(0 if show_difference(tuned, diff) else 1)
-    if picture is not None:
-        from colltune.session.make_page import make_picture
+    from colltune.session.explain import load_findings, make_page
 
-        typer.echo(f"wrote {make_picture(tuned, picture, profile)}")
+    if picture is not None:
+        from colltune.report.picture import curves_picture, require_picture
+
+        require_picture(picture)
+        typer.echo(f"wrote {curves_picture(load_findings(tuned, profile)).save(picture)}")
         return
-    from colltune.session.explain import load_findings
 
     if as_json:
         from colltune.cli.console import print_json
@@ -45,8 +47,6 @@ def report(
         print_json("report", report_record(load_findings(tuned, profile), tuned))
         return
     if not text:
-        from colltune.session.make_page import make_page
-
         typer.echo(f"wrote {make_page(tuned, out, profile)}")
         return
     from colltune.cli.terminal import make_console

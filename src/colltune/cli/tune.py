@@ -97,7 +97,7 @@ def tune_and_show(
 def _page(out: Path) -> str:
     """Makes the page of the report, and says where it is. What is tuned is tuned, whatever becomes of the page."""
     from colltune.core.errors import InputError
-    from colltune.session.make_page import make_page
+    from colltune.session.explain import make_page
 
     try:
         return f"Look at it: {make_page(out)}"

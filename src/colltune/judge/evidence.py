@@ -149,14 +149,14 @@ class Scatter:
         return max(math.ceil(math.sqrt(launch_s / look_s) * self.within / self.between), 1)
 
 
-def scatter_of(regions: Iterable[Sequence[Sequence[float]]], guess: Scatter | None = None) -> Scatter:
+def scatter_of(regions: Iterable[Sequence[Sequence[float]]]) -> Scatter:
     """The scatter that all ``regions`` show together: of each its launches, of each launch its comparisons.
 
-    ``guess`` counts as one degree of freedom of each kind, so that there is a figure from the start. What a scenario
+    A guess counts as one degree of freedom of each kind, so that there is a figure from the start. What a scenario
     has of its own counts as scatter within the launch that it was compared in. A region that scatters far more than
     most, such as that of a choice with two modes, tells of itself alone.
     """
-    guess = guess or Scatter()
+    guess = Scatter()
     own = [(float(np.std(np.concatenate(some), ddof=1)), some) for some in regions if sum(map(len, some)) > 1]
     usual = median([sd for sd, _ in own if sd > 0.0] or [0.0])
     regions = [some for sd, some in own if sd <= _ODD * usual]

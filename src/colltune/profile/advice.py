@@ -40,10 +40,9 @@ class Benefit:
         )
 
 
-def benefit_of(profile: Profile, headroom: float = HEADROOM) -> Benefit:
-    """``headroom``: the share of a collective's time that the best algorithm may save."""
+def benefit_of(profile: Profile) -> Benefit:
     tunable = sum(one.time_s for one, _ in profile.tunable()) / max(profile.core_s, 1e-12)
-    return Benefit(tunable, tunable * headroom)
+    return Benefit(tunable, tunable * HEADROOM)
 
 
 # Page faults of a call on all ranks together from which it is named, and of how many calls.

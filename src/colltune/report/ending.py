@@ -84,14 +84,14 @@ def _is_said(findings: Findings, decision: Decision) -> bool:
     return name in findings.only_live or findings.rule_sets[name].evaluate(decision.scenario) != DEFAULT
 
 
-def steps_text(findings: Findings, directory: Path, width: int = 80) -> list[str]:
-    """`next_steps` as lines for a terminal of ``width``. A command is whole, so that it can be copied."""
+def steps_text(findings: Findings, directory: Path) -> list[str]:
+    """`next_steps` as lines for a terminal of 80 columns. A command is whole, so that it can be copied."""
     lines = []
     for label, text in next_steps(findings, directory):
         if label == "use it":
             lines.append(f"{label:<10} {text}")
         else:
-            lines += textwrap.wrap(f"{label:<10} {text}", width, subsequent_indent=" " * 11, break_on_hyphens=False)
+            lines += textwrap.wrap(f"{label:<10} {text}", WIDTH, subsequent_indent=" " * 11, break_on_hyphens=False)
     return lines
 
 

@@ -78,6 +78,17 @@ def load_findings(directory: Path, profile: Path | None = None) -> Findings:
     )
 
 
+def make_page(directory: Path, out: Path | None = None, profile: Path | None = None) -> Path:
+    """Writes the page of the tuning in ``directory``, by default into it, and returns where it is.
+
+    ``profile``: of the application whose gain is told. Raises InputError where there is no tuning, the page cannot be
+    written, or what makes it is not installed.
+    """
+    from colltune.report.html import PAGE, write_page
+
+    return write_page(load_findings(directory, profile), out or directory / PAGE, directory)
+
+
 def _twin_in(tuning: Tuning) -> Callable[[Scenario], Choice | None]:
     backend, thread_level = recall_backend(tuning.environment), tuning.environment.thread_level
 

@@ -290,23 +290,18 @@ class Exchange:
         self.busy = np.where(into > last - 1, last, into)
         self.members = np.setdiff1d(np.arange(p), self.idle)
 
-    def rounds(self, share_at: Callable[[int], float], *, reduces: bool, down: bool = False) -> Schedule:
+    def reduced(self, share_at: Callable[[int], float]) -> Schedule:
         """The exchanges between the k ranks that differ in one digit; ``share_at`` the distance of the digit."""
-        places = np.arange(self.power)
-        reaches = []
-        reach = 1
+        places, steps, reach = np.arange(self.power), [], 1
         while reach < self.power:
-            reaches.append(reach)
-            reach *= self.k
-        steps = []
-        for reach in reversed(reaches) if down else reaches:
             digit = places // reach % self.k
             source, target = [], []
             for other in range(1, self.k):
                 peer = places + ((digit + other) % self.k - digit) * reach
                 source.append(self.members)
                 target.append(self.members[peer])
-            steps.append(round_of(np.concatenate(source), np.concatenate(target), share_at(reach), reduces=reduces))
+            steps.append(round_of(np.concatenate(source), np.concatenate(target), share_at(reach), reduces=True))
+            reach *= self.k
         return schedule(iter(steps), memory=float(self.k - 1))
 
     def folded(self, among: Schedule) -> Schedule:
@@ -316,12 +311,12 @@ class Exchange:
 
 def exchange_allreduce(p: int, k: int) -> Schedule:
     plan = Exchange(p, k)
-    return plan.folded(plan.rounds(lambda _reach: 1.0, reduces=True))
+    return plan.folded(plan.reduced(lambda _reach: 1.0))
 
 
 def exchange_scatter_gather(p: int, k: int) -> Schedule:
     plan = Exchange(p, k)
-    first = plan.rounds(lambda reach: 1.0 / (reach * plan.k), reduces=True)
+    first = plan.reduced(lambda reach: 1.0 / (reach * plan.k))
     return plan.folded(first.then(backwards(first)))
 
 
@@ -332,7 +327,7 @@ def recursive_multiplying(p: int, k: int) -> Schedule:
     plan.members = np.arange(plan.power)
     plan.idle = np.arange(plan.power, p)
     plan.busy = plan.idle % plan.power
-    return plan.folded(plan.rounds(lambda _reach: 1.0, reduces=True))
+    return plan.folded(plan.reduced(lambda _reach: 1.0))
 
 
 def double_ring(p: int) -> Schedule:

@@ -3,7 +3,7 @@
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,13 +28,13 @@ class Given:
     tuning: Path
 
 
-def given_here(store: SiteStore, out: Path, environ: Mapping[str, str] = os.environ) -> Given | None:
+def given_here(store: SiteStore, out: Path) -> Given | None:
     """What this job gets, the tuning copied into ``out``: it stays, whatever the administrator does. None for nothing.
 
     What was predicted for the MPI is for jobs of which the active release has no tuning. Raises InputError where there
     is neither, and ColltuneError where ``out`` cannot be written.
     """
-    name, predicted = active(store), predicted_here(environ)
+    name, predicted, environ = active(store), predicted_here(), os.environ
     if name:
         release = read_release(store.outbox / RELEASES / name)
         job = find_job(environ, flux_resources=ask_flux(environ))
@@ -46,10 +46,10 @@ def given_here(store: SiteStore, out: Path, environ: Mapping[str, str] = os.envi
     return None if predicted is None else Given(None, _own_copy(predicted, out))
 
 
-def predicted_here(environ: Mapping[str, str] = os.environ) -> Path | None:
+def predicted_here() -> Path | None:
     """The tuning that was predicted for the MPI at hand when that was installed; None where none was."""
     try:
-        place = find_mpi(None, environ, compiles=False).predicted
+        place = find_mpi(None, os.environ, compiles=False).predicted
     except InputError:
         return None
     return place if (place / MANIFEST).exists() else None
