@@ -6,7 +6,7 @@ The exit code is 1 where a figure is beyond its limit (``LIMITS``). ``class_name
 stand for several things; ``file_names_twice``: names of modules that recur. ``rooms`` are the packages directly below
 the whole, ``arrows`` the pairs of them of which one imports the other; ``circles``: groups of modules that import one
 another. ``help_s``: `colltune --help`, the median of several starts. ``test_cases``: what pytest collects; of these
-``cases_make_test`` are run by `make test`. ``mutants_found`` of ``mutants``: what `benchmarks/mutants.py run` wrote
+``cases_make_test`` are run by `make test`. ``mutants_found`` of ``mutants``: what `benchmarks/mutants.py` wrote
 last. With --install, ``install_mb``: plain colltune in a fresh environment, without pip itself. With --tests,
 ``make_test_s``: `make test` on this machine, which has to be idle.
 """

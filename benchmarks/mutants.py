@@ -1,9 +1,8 @@
 """Do the tests find a fault? Forty one-line faults of the package, and which of them a suite finds.
 
-``python benchmarks/mutants.py make`` chooses the faults and writes ``benchmarks/mutants.json``. They follow from the
-sources and ``SEED`` alone. ``python benchmarks/mutants.py run`` puts each into a copy of this checkout and runs there
-the tests that come by its line, until one fails. Which files of tests come by is found out first, once, with a note
-at each line instead of a fault.
+``python benchmarks/mutants.py`` chooses the faults, which follow from the sources and --seed alone, puts each into a
+copy of this checkout, and runs there the tests that come by its line, until one fails. Which files of tests come by is
+found out first, once, with a note at each line instead of a fault.
 """
 
 from __future__ import annotations
@@ -24,9 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-LIST = ROOT / "benchmarks" / "mutants.json"
-SEED = 31
-NUMBER = 40
+SEED, NUMBER = 31, 40
 # What `make test` runs.
 SLICE = "not slow and (not mpi or slice)"
 _COMPARED = {
@@ -148,45 +145,22 @@ def _statement(tree: ast.Module, line: int) -> ast.stmt | None:
     return innermost
 
 
-def choose(seed: int = SEED, number: int = NUMBER) -> list[Mutant]:
-    """``number`` faults: one of each room first, the rest by the rooms' sizes, all kinds as often in each."""
+def choose(seed: int) -> list[Mutant]:
+    """NUMBER faults: one of each room first, the rest by the rooms' sizes, all kinds as often in each."""
     rooms = defaultdict(list)
     for path in sorted((ROOT / "src" / "colltune").rglob("*.py")):
         rooms[path.relative_to(ROOT / "src" / "colltune").parts[0]].extend(_faults(path))
     draw = random.Random(seed)
     names = sorted(room for room, faults in rooms.items() if faults and room not in _NO_ROOMS)
     order = draw.sample(names, len(names))
-    order += draw.choices(names, weights=[len(rooms[name]) for name in names], k=2 * number)
+    order += draw.choices(names, weights=[len(rooms[name]) for name in names], k=2 * NUMBER)
     chosen: dict[tuple[str, int], Mutant] = {}
     for room in order:
         kind = draw.choice(sorted({fault.kind for fault in rooms[room]}))
         fault = draw.choice([fault for fault in rooms[room] if fault.kind == kind])
-        if len(chosen) < number and _can_be_put_in(fault):
+        if len(chosen) < NUMBER and _can_be_put_in(fault):
             chosen.setdefault((fault.path, fault.line), fault)
     return list(chosen.values())
-
-
-def locate(mutant: Mutant, tree: Path) -> tuple[Path, int] | None:
-    """The file and line number of a mutant in a tree, which may have moved since; None where it is gone."""
-    paths = [tree / mutant.path, *sorted((tree / "src").rglob("*.py"))]
-    for path in dict.fromkeys(path for path in paths if path.exists()):
-        lines = path.read_text().splitlines()
-        rows = [row for row, line in enumerate(lines, 1) if line.strip() == mutant.before.strip()]
-        if len(rows) > 1 and path == paths[0]:
-            rows = [min(rows, key=lambda row: abs(row - mutant.line))]
-        if len(rows) == 1 and f"def {mutant.function.rpartition('.')[2]}(" in "\n".join(lines[: rows[0]]):
-            return path, rows[0]
-    return None
-
-
-def put_in(mutant: Mutant, tree: Path) -> Path:
-    """Puts the fault into a tree; the file that was changed."""
-    path, row = locate(mutant, tree) or sys.exit(f"{mutant.path}: the line {mutant.before.strip()!r} is gone")
-    lines = path.read_text().splitlines()
-    indent = lines[row - 1][: len(lines[row - 1]) - len(lines[row - 1].lstrip())]
-    lines[row - 1] = indent + mutant.after.strip()
-    path.write_text("\n".join(lines) + "\n")
-    return path
 
 
 def _note(number: int, directory: Path) -> str:
@@ -198,13 +172,12 @@ def _note(number: int, directory: Path) -> str:
 
 def put_notes(mutants: dict[int, Mutant], tree: Path, directory: Path) -> None:
     """A note before the statement of each mutant: from the file's end, so that no line moves before its turn."""
-    places = {number: place for number, mutant in mutants.items() if (place := locate(mutant, tree))}
-    for path in sorted({path for path, _ in places.values()}):
+    for path in sorted({tree / mutant.path for mutant in mutants.values()}):
         lines = path.read_text().splitlines()
         parsed = ast.parse("\n".join(lines))
         statements = {}
-        for number, (at, row) in places.items():
-            if at == path and (statement := _statement(parsed, row)) is not None:
+        for number, mutant in mutants.items():
+            if tree / mutant.path == path and (statement := _statement(parsed, mutant.line)) is not None:
                 statements[number] = _where_a_note_can_be(lines, parsed, statement)
         for number, row in sorted(statements.items(), key=lambda item: -item[1]):
             indent = lines[row - 1][: len(lines[row - 1]) - len(lines[row - 1].lstrip())]
@@ -294,15 +267,11 @@ def passers(copy: Copy, mutants: dict[int, Mutant], directories: list[str], mark
 
 def run(arguments: argparse.Namespace) -> None:
     """Runs the tests on each mutant, and writes which are found and by what."""
-    listed = [Mutant(**entry) for entry in json.loads(LIST.read_text())["mutants"]]
-    chosen = arguments.only or range(len(listed))
-    mutants = {number: listed[number] for number in chosen if locate(listed[number], ROOT)}
+    chosen = choose(arguments.seed)
+    mutants = {number: chosen[number] for number in arguments.only or range(len(chosen))}
     out = Path(arguments.out)
     out.parent.mkdir(parents=True, exist_ok=True)
     results: dict[str, dict[str, object]] = {}
-    for number in chosen:
-        if number not in mutants:
-            results[str(number)] = {"found": None, "by": "the line is gone"}
     with tempfile.TemporaryDirectory(prefix="mutants") as directory:
         copy = Copy(Path(directory), arguments.workers)
         by = passers(copy, mutants, arguments.tests, arguments.marks)
@@ -310,7 +279,10 @@ def run(arguments: argparse.Namespace) -> None:
             files = sorted(by[number])
             if "all" in files:
                 files = list(arguments.tests)
-            changed = put_in(mutant, copy.tree)
+            changed = copy.tree / mutant.path
+            lines = changed.read_text().splitlines()
+            lines[mutant.line - 1] = mutant.after
+            changed.write_text("\n".join(lines) + "\n")
             workers = arguments.workers if not any(name.startswith("tests/mpi") for name in files) else 0
             failing = copy.pytest("-x", "-m", arguments.marks, *files, workers=workers) if files else None
             subprocess.run(["git", "checkout", "--quiet", str(changed)], cwd=copy.tree, check=True)
@@ -324,20 +296,13 @@ def run(arguments: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("make", help="choose the faults and write benchmarks/mutants.json")
-    runs = commands.add_parser("run", help="which are found")
-    runs.add_argument("tests", nargs="*", default=["tests"], help="directories of tests")
-    runs.add_argument("--marks", default=SLICE, help="which tests, as pytest's -m; as `make test` without it")
-    runs.add_argument("--only", type=int, nargs="*", help="numbers of mutants")
-    runs.add_argument("--workers", type=int, default=2, help="processes side by side for what runs no MPI")
-    runs.add_argument("--out", default=str(ROOT / "bench" / "mutants.json"))
-    arguments = parser.parse_args()
-    if arguments.command == "make":
-        entries = [dataclasses.asdict(mutant) for mutant in choose()]
-        LIST.write_text(json.dumps({"seed": SEED, "mutants": entries}, indent=1) + "\n")
-    else:
-        run(arguments)
+    parser.add_argument("tests", nargs="*", default=["tests"], help="directories of tests")
+    parser.add_argument("--seed", type=int, default=SEED, help="of the choice of faults")
+    parser.add_argument("--marks", default=SLICE, help="which tests, as pytest's -m; as `make test` without it")
+    parser.add_argument("--only", type=int, nargs="*", help="numbers of mutants")
+    parser.add_argument("--workers", type=int, default=2, help="processes side by side for what runs no MPI")
+    parser.add_argument("--out", default=str(ROOT / "bench" / "mutants.json"))
+    run(parser.parse_args())
 
 
 if __name__ == "__main__":
