@@ -1,6 +1,5 @@
 """The command line without an MPI: help, slips of the fingers, and files that are not what they should be."""
 
-import json
 import os
 import shlex
 import subprocess
@@ -134,6 +133,7 @@ BAD_INPUT = [
     ("predict bcast ibcast --mpiexec /nowhere/mpiexec", "no other cluster says anything of ibcast"),
     ("profile show PROGRAM", "is a program or other binary file"),
     ("report absent", "absent does not exist (tuning.json). Make one: colltune tune"),
+    ("report TUNED --text --out FILE", "--out is for the page"),
     ("verify .", ". holds no tuning"),
     ("env nowhere", "nowhere does not exist (tuning.json). Make one: colltune tune"),
     ("env PROGRAM", "is a program or other binary file, and no tuning. Give the directory of one"),
@@ -296,19 +296,6 @@ def test_the_version_is_the_projects() -> None:
     shown = run_to_end(command)
     now = read_version(Path(colltune_package.__file__).parent / "core")
     assert (shown.returncode, shown.stdout) == (0, f"colltune {now}\n")
-
-
-def test_report_writes_its_text_to_a_file_as_asked(tmp_path: Path) -> None:
-    save_example(tmp_path / "tuned")
-    manifest = tmp_path / "tuned" / "tuning.json"
-    content = json.loads(manifest.read_text())
-    content["summary"] |= {"total_s": 1.0, "samples": 1, "share": {"launches": 1, "wall_s": 1.0}}
-    manifest.write_text(json.dumps(content))
-    done = colltune("report", str(tmp_path / "tuned"), "--text", "--out", str(tmp_path / "text"))
-    assert done.stdout == f"wrote {tmp_path / 'text'}\n", done.stderr
-    assert "MPI: mpich 5.0.2" in (tmp_path / "text").read_text()
-    done = colltune("report", str(tmp_path / "tuned"), "--text", "--out", str(tmp_path / "nowhere" / "text"))
-    fails_with_one_line(done, "cannot write")
 
 
 def test_printed_commands_are_quoted_and_start_what_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,22 +1,18 @@
 """`colltune report`: what a campaign found, as a page to look at or as text."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from colltune.cli.options import AsJson, Tuned
-
-if TYPE_CHECKING:
-    from colltune.report.findings import Findings
-
-_WIDTH = 140
+from colltune.core.errors import InputError
 
 
 def report(
     tuned: Tuned,
-    out: Annotated[Path | None, typer.Option(help="File to write. Default: report.html in the tuning.")] = None,
-    text: Annotated[bool, typer.Option("--text", help="As text: on the terminal, or in the file --out.")] = False,
+    out: Annotated[Path | None, typer.Option(help="File for the page. Default: report.html in the tuning.")] = None,
+    text: Annotated[bool, typer.Option("--text", help="As text on the terminal.")] = False,
     picture: Annotated[Path | None, typer.Option(help="A summary in one picture: FILE.svg or FILE.png.")] = None,
     profile: Annotated[Path | None, typer.Option(help="Application whose gain to tell: its profile.")] = None,
     everything: Annotated[
@@ -39,36 +35,21 @@ def report(
         require_picture(picture)
         typer.echo(f"wrote {curves_picture(load_findings(tuned, profile)).save(picture)}")
         return
-
     if as_json:
         from colltune.cli.console import print_json
         from colltune.report.text import report_record
 
         print_json("report", report_record(load_findings(tuned, profile), tuned))
         return
+    if text and out is not None:
+        raise InputError("--out is for the page", "Lead what --text prints into a file: --text --all > FILE")
     if not text:
         typer.echo(f"wrote {make_page(tuned, out, profile)}")
         return
     from colltune.cli.terminal import make_console
     from colltune.report.text import print_findings
 
-    findings = load_findings(tuned, profile)
-    if out is None:
-        print_findings(findings, make_console(), tuned, everything=everything)
-    else:
-        _write_text(findings, out, tuned)
-        typer.echo(f"wrote {out}")
-
-
-def _write_text(found: "Findings", out: Path, tuned: Path) -> None:
-    """Raises InputError where it cannot be written."""
-    from rich.console import Console
-
-    from colltune.core.errors import on_os_error
-    from colltune.report.text import print_findings
-
-    with on_os_error(f"cannot write {out}", "Give another file by --out"), out.open("w", encoding="utf-8") as file:
-        print_findings(found, Console(file=file, width=_WIDTH, markup=False, highlight=False, soft_wrap=True), tuned)
+    print_findings(load_findings(tuned, profile), make_console(), tuned, everything=everything)
 
 
 def show_difference(tuned: Path, other: Path) -> bool:

@@ -68,7 +68,7 @@ def environment_rows(findings: Findings) -> list[tuple[str, str]]:
 _SHAPES, _ROWS = 6, 5
 
 
-def print_findings(findings: Findings, console: Console, directory: Path, *, everything: bool = True) -> None:
+def print_findings(findings: Findings, console: Console, directory: Path, *, everything: bool) -> None:
     """Prints what ends a tuning, then what runs where, regions, refusals and environment.
 
     Of two collectives that is 60 lines at most. ``everything``: all shapes and regions, however many.
