@@ -96,7 +96,7 @@ def _printed(found: Findings) -> Iterator[str]:
     yield "; ".join(facts(found))
     yield " ".join(steps_text(found, Path("/tuned")))
     out = io.StringIO()
-    print_findings(found, Console(file=out, width=160, markup=False), Path("/tuned"))
+    print_findings(found, Console(file=out, width=160, markup=False), Path("/tuned"), everything=True)
     yield out.getvalue()
     for row in _decision_rows(found):
         yield " | ".join(row.values())
