@@ -9,7 +9,7 @@ from typing import Protocol, Self
 import pytest
 
 from colltune.core.errors import EnvironmentMismatchError, InputError
-from colltune.core.sample import Choice, Environment, Overlap, Sample, Scenario, Status
+from colltune.core.sample import Choice, Environment, Sample, Scenario, Status
 
 ENVIRONMENT = Environment("mpich", "5.0.2", "0f" * 32, "Example CPU, 8 cores", 4, 8, "single")
 
@@ -39,8 +39,7 @@ def example_samples(count: int, repetitions: int = 5) -> list[Sample]:
             samples.append(Sample(scenario, choice, Status.HUNG, cost_s=2.5, launch=1, detail="no answer in 2 s"))
             continue
         times_s = tuple((1.0 + index) * 1e-6 + 1e-9 * repetition for repetition in range(repetitions))
-        overlap = Overlap(1e-5, 2e-5, 1.5e-5) if index % 5 == 3 else None
-        sample = Sample(scenario, choice, Status.OK, times_s, 1e-6, None, 0.01, 0, index, 12.5 * index, overlap=overlap)
+        sample = Sample(scenario, choice, Status.OK, times_s, 1e-6, None, 0.01, 0, index, 12.5 * index)
         samples.append(sample)
     return samples
 

@@ -161,11 +161,6 @@ def tuned(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_tuning_measures_what_is_seen_and_writes_the_files(tuned: Path) -> None:
     samples = [sample for sample in read_journal(tuned / JOURNAL).samples if sample.status is Status.OK]
     assert {sample.scenario.collective for sample in samples} == {"ibcast", "iallreduce", "ialltoall"}
-    overlaps = [sample for sample in samples if sample.overlap is not None]
-    assert len(overlaps) > len(samples) // 2  # all but those that cannot be the best
-    for sample in overlaps:
-        assert sample.overlap.compute_s > 0.0
-        assert sample.overlap.pure_s > 0.0
     found = load_tuning(tuned)
     tree = parse_tree(next(data for name, data in found.files.items() if name.endswith(GENERAL_FILE)))
     for name, rule_set in found.rule_sets.items():

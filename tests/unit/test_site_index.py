@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_site_store import HERE, KEY, NOW_S, entry, sample
 
-from colltune.core.sample import DEFAULT, Choice, Overlap, Sample, Scenario, Status
+from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status
 from colltune.core.space import shapes
 from colltune.site.index import Index, open_index
 from colltune.site.index_rows import PairedRatio, comparisons_of
@@ -96,9 +96,7 @@ def test_parts_of_a_job_are_found_and_larger_jobs_are_not(store: SiteStore) -> N
 
 
 def test_a_sample_comes_back_as_it_was_and_not_if_it_is_too_old(store: SiteStore) -> None:
-    taken = replace(
-        sample(0), back_to_back_s=2e-5, skewed_s=3e-5, overlap=Overlap(1e-3, 2e-5, 1e-5), cost_s=0.5, group=7, detail=""
-    )
+    taken = replace(sample(0), back_to_back_s=2e-5, skewed_s=3e-5, cost_s=0.5, group=7, detail="")
     wrong = replace(sample(1, choice=Choice("tree")), status=Status.WRONG, times_s=(), detail="two bytes")
     store.add(replace(entry(), samples=(taken, wrong)))
     index = open_index(store, KEY)

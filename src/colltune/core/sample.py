@@ -185,18 +185,6 @@ class Status(StrEnum):
     DISTURBED = "disturbed"  # other programs took the processors: its times tell of these, and count nowhere
 
 
-class Overlap(NamedTuple):
-    """What a non-blocking call and a computation of ``compute_s`` do beside each other; medians, in seconds.
-
-    ``pure_s``: the call and its wait, with no computation between; ``tested_s``: the time in MPI where the computation
-    looks at the request now and then. The times of the sample are those in MPI where it never does.
-    """
-
-    compute_s: float
-    pure_s: float
-    tested_s: float
-
-
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One (scenario, choice) pair, measured.
@@ -206,9 +194,9 @@ class Sample:
     over ranks and repetitions, ``skewed_s`` the mean time from the arrival of the last rank where ranks arrive up to
     ``Point.skew_s`` apart (None where not taken). These are with a heap that gives back what is freed. ``faults``: page
     faults of a call, on the rank with most; ``kept_s``: the median with a heap that keeps what is freed, taken where
-    calls meet page faults; ``untouched_s``: the median where the receive buffer was never touched; ``overlap``: of
-    non-blocking calls, whose ``times_s`` are what a computation beside them did not hide; ``cost_s`` the wall time that
-    the measurement took, set-up and repetitions included.
+    calls meet page faults; ``untouched_s``: the median where the receive buffer was never touched; ``cost_s`` the
+    wall time that the measurement took, set-up and repetitions included. Of non-blocking calls ``times_s`` are what a
+    computation beside them did not hide.
     ``group`` numbers the interleaved block of measurements that the sample belongs to: only samples of one
     group were taken side by side. ``load``: what else ran meanwhile; None where nobody looked.
     """
@@ -225,7 +213,6 @@ class Sample:
     started_s: float = 0.0
     detail: str = ""
     skewed_s: float | None = None
-    overlap: Overlap | None = None
     faults: float = 0.0
     kept_s: float | None = None
     untouched_s: float | None = None

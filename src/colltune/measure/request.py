@@ -11,7 +11,7 @@ from pathlib import Path
 
 from colltune.core.disturbance import Load
 from colltune.core.errors import LaunchError
-from colltune.core.sample import Choice, Overlap, Sample, Scenario, Status
+from colltune.core.sample import Choice, Sample, Scenario, Status
 from colltune.core.space import Point
 from colltune.machine.process import run_launch
 from colltune.measure.contract import Effort
@@ -102,13 +102,6 @@ def read_seconds(text: str, unit_s: float = 1e-6) -> float:
     return value
 
 
-def read_overlap(fields: Mapping[str, str]) -> Overlap | None:
-    """Of a non-blocking call; None where the agent says nothing of it. Raises KeyError or ValueError as it reads."""
-    if "pure_us" not in fields:
-        return None
-    return Overlap(*(read_seconds(fields[name]) for name in ("compute_us", "pure_us", "tested_us")))
-
-
 def read_load(fields: Mapping[str, str]) -> Load:
     """What else ran during a request; what the agent does not tell is None. Raises ValueError for what is no share."""
     given = {name: fields[name].partition("@") for name in Load._fields if name in fields}
@@ -133,7 +126,6 @@ def read_sample(request: PointRequest, fields: Mapping[str, str], launch: int, s
         back_to_back_s=read_seconds(fields["b2b_us"]) if "b2b_us" in fields else None,
         osu_mean_s=read_seconds(fields["osu_us"]) if "osu_us" in fields else None,
         skewed_s=read_seconds(fields["skewed_us"]) if "skewed_us" in fields else None,
-        overlap=read_overlap(fields),
         faults=float(fields.get("faults", 0.0)),
         kept_s=read_seconds(fields["kept_us"]) if "kept_us" in fields else None,
         untouched_s=read_seconds(fields["untouched_us"]) if "untouched_us" in fields else None,

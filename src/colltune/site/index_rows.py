@@ -22,7 +22,6 @@ from colltune.core.sample import (
     DEFAULT,
     Choice,
     OtherViews,
-    Overlap,
     Sample,
     Scenario,
     Status,
@@ -33,8 +32,8 @@ from colltune.machine.files import read_record
 from colltune.site.entry import Entry
 
 # The numbers of a sample before those of its repetitions: its times by other conventions in seconds (not a number:
-# not taken), cost, start, launch, group, overlap, page faults, and the times in other states of memory.
-_BEFORE_TIMES = 13
+# not taken), cost, start, launch, group, page faults, and the times in other states of memory.
+_BEFORE_TIMES = 10
 _STATUSES = {one.value: one for one in Status}
 
 
@@ -52,8 +51,7 @@ def pack_numbers(sample: Sample) -> bytes:
     """All of ``sample`` but its scenario, choice, status and detail: 64-bit floats, without loss."""
     others = (nan if one is None else one for one in (sample.back_to_back_s, sample.osu_mean_s, sample.skewed_s))
     count = _BEFORE_TIMES + len(sample.times_s)
-    overlap = (nan, nan, nan) if sample.overlap is None else sample.overlap
-    of = (sample.cost_s, sample.started_s, sample.launch, sample.group, *overlap, sample.faults)
+    of = (sample.cost_s, sample.started_s, sample.launch, sample.group, sample.faults)
     memory = (nan if one is None else one for one in (sample.kept_s, sample.untouched_s))
     return struct.pack(f"<{count}d", *others, *of, *memory, *sample.times_s)
 
@@ -63,17 +61,16 @@ def unpack_sample(scenario: Scenario, choice: Choice, status: str, numbers: byte
     values = _doubles(len(numbers) // 8)(numbers)
     made: Any = _Open()
     made.scenario, made.choice, made.status, made.detail = scenario, choice, _STATUSES[status], detail
-    back_to_back_s, osu_mean_s, skewed_s, made.cost_s, made.started_s, launch, group, compute_s = values[:8]
+    back_to_back_s, osu_mean_s, skewed_s, made.cost_s, made.started_s, launch, group = values[:7]
     made.launch, made.group, made.times_s = int(launch), int(group), values[_BEFORE_TIMES:]
     # What is not a number is equal to nothing, itself included.
     made.back_to_back_s = back_to_back_s if back_to_back_s == back_to_back_s else None
     made.osu_mean_s = osu_mean_s if osu_mean_s == osu_mean_s else None
     made.skewed_s = skewed_s if skewed_s == skewed_s else None
-    made.faults, kept_s, untouched_s = values[10:13]
+    made.faults, kept_s, untouched_s = values[7:10]
     made.kept_s = kept_s if kept_s == kept_s else None
     made.untouched_s = untouched_s if untouched_s == untouched_s else None
     made.load = None  # what was disturbed is not in an index
-    made.overlap = Overlap(*values[7:10]) if compute_s == compute_s else None
     made.__class__ = Sample
     return cast(Sample, made)
 
@@ -119,7 +116,7 @@ def comparisons_of(
                 yield PairedRatio(scenario, chosen.choice, default.choice, shape, of, ended_s, value, views)
 
 
-VERSION = 9
+VERSION = 10
 # Looks of one comparison that are kept: the newest.
 _LOOKS = 40
 TABLES = resources.files("colltune.site").joinpath("index.sql").read_text(encoding="utf-8")

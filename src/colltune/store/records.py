@@ -25,7 +25,7 @@ import msgspec
 
 from colltune.core.disturbance import Load
 from colltune.core.errors import MeasurementError
-from colltune.core.sample import Choice, Environment, Overlap, Sample, Scenario, Status
+from colltune.core.sample import Choice, Environment, Sample, Scenario, Status
 
 FORMAT = 1
 # Ten times those of the measuring program (CT_MAX_REPETITIONS).
@@ -83,7 +83,6 @@ class _Sample(msgspec.Struct):
     started_s: float
     detail: str
     skewed_s: float | None = None
-    overlap_s: Overlap | None = None
     faults: float = 0.0
     kept_s: float | None = None
     untouched_s: float | None = None
@@ -188,8 +187,6 @@ def _sample_to_json(sample: Sample) -> dict[str, object]:
     document |= {name: getattr(sample, name) for name in _ALWAYS}
     more = {name: getattr(sample, name) for name in _SOMETIMES} | {"faults": sample.faults or None}
     document |= {name: value for name, value in more.items() if value is not None}
-    if sample.overlap is not None:
-        document["overlap_s"] = list(sample.overlap)
     if sample.load is not None:
         document["load"] = list(sample.load)
     return document
@@ -208,4 +205,4 @@ def _sample(held: _Sample) -> Sample:
     scenario = Scenario(held.collective, held.nodes, held.ppn, held.size_bytes)
     times_s = unpack_times(held.times, held.repetitions) if held.repetitions else ()
     same = {name: getattr(held, name) for name in (*_ALWAYS, *_SOMETIMES, "status", "faults", "load")}
-    return Sample(scenario, Choice(held.algorithm, held.parameters), times_s=times_s, overlap=held.overlap_s, **same)
+    return Sample(scenario, Choice(held.algorithm, held.parameters), times_s=times_s, **same)
