@@ -5,14 +5,13 @@
 Network namespaces with links of 1 Gbit/s and real TCP; needs root, iproute2 and gcc, and takes three to four hours on
 two idle cores. It may be stopped and goes on: what is in bench/own is not done again. That holds, for each tuning of
 --plan (SHAPE:BUDGET:HOW MANY), its directory and the times of OSU's launches (judge_osu.py); and for each shape the
-launches in which every choice was timed (own_launch.py), of which `make bench-variance` makes its table.
+launches in which every choice was timed (own_launch.py).
 
 Writes bench/own.json and prints it. ``geomean_BUDGET_SHAPE``: default over tuned at the calls of the whole job, one
 without a rule counts as 1; the median of the tunings. ``best_SHAPE``: the same of the fastest choice of each call, the
 default among them, chosen in one half of the extra launches and judged in the other, by OSU's convention; both ways.
 ``captured_BUDGET_SHAPE``: log(geomean) over log(best). ``slower``: calls of all tunings that are slower beyond an
 interval that holds for all calls of one at once. ``decided_share``: of the calls, those with a rule, in all tunings.
-``own_BUDGET_SHAPE``: what `colltune verify` says, all its calls counted.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ import math
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
@@ -98,10 +97,6 @@ def tune_and_judge(
     launches = ("--launches", str(asked.launches), "--iterations", str(asked.iterations))
     printed = on_first_node(cluster, judge, str(tuned), "--osu", str(asked.osu), *sizes, *launches, *kept, *where)
     (tuned / "osu.json").write_text(printed.splitlines()[-1] + "\n")
-    if asked.verify and not (tuned / "verify.txt").exists():
-        host_file = where[:2]
-        answer = on_first_node(cluster, "-m", "colltune", "verify", str(tuned), "--launches", "2", *host_file)
-        (tuned / "verify.txt").write_text(answer)
 
 
 def time_choices(cluster: NamespaceCluster, shape: str, where: Sequence[str], asked: argparse.Namespace) -> None:
@@ -110,15 +105,8 @@ def time_choices(cluster: NamespaceCluster, shape: str, where: Sequence[str], as
         if not out.exists():
             out.parent.mkdir(parents=True, exist_ok=True)
             program = str(ROOT / "benchmarks" / "own_launch.py")
-            words = (
-                "--collectives",
-                *asked.collectives,
-                "--sizes",
-                *map(str, asked.sizes),
-                "--ppn",
-                shape.split("x")[1],
-            )
-            rounds = ("--rounds", str(asked.rounds), "--seed", str(number + 1))
+            words = ("--collectives", *asked.collectives, "--sizes", *map(str, asked.sizes))
+            rounds = ("--ppn", shape.split("x")[1], "--rounds", str(asked.rounds), "--seed", str(number + 1))
             on_first_node(cluster, program, str(out), *words, *rounds, *where)
 
 
@@ -174,20 +162,9 @@ def figures(asked: argparse.Namespace) -> dict[str, float]:
         if top := best[plan.shape]:
             made[f"captured_{plan.label}"] = round(median(logs) / top, 3)
         slower += sum(one["osu_slower"] for one in judged)
-        ruled, points = (
-            ruled + sum(one["osu_ruled"] for one in judged),
-            points + sum(one["osu_points"] for one in judged),
-        )
-        if verified := list(verified_in(plan.directories)):
-            made[f"own_{plan.label}"] = round(median(verified), 3)
+        ruled += sum(one["osu_ruled"] for one in judged)
+        points += sum(one["osu_points"] for one in judged)
     return made | {"slower": slower, "decided_share": round(ruled / max(points, 1), 3)}
-
-
-def verified_in(directories: Iterable[Path]) -> Iterator[float]:
-    for path in (one / "verify.txt" for one in directories):
-        mean = re.search(r"geometric mean over \d+ points: ([0-9.]+)", path.read_text() if path.exists() else "")
-        if mean is not None:
-            yield float(mean[1])
 
 
 def write(made: dict[str, float]) -> None:
@@ -208,7 +185,6 @@ def main() -> None:
     parser.add_argument("--extra", type=int, default=6, help="launches of each shape in which every choice is timed")
     parser.add_argument("--rounds", type=int, default=4, help="of ten calls of each choice in such a launch")
     parser.add_argument("--rate", default="1gbit")
-    parser.add_argument("--verify", action="store_true", help="compare by colltune verify as well")
     asked = parser.parse_args()
     require_namespaces()
     KEPT.mkdir(parents=True, exist_ok=True)
