@@ -315,11 +315,11 @@ def test_tune_run_check_verify_and_explain(openmpi: Installation, tmp_path: Path
 def test_doctor_names_what_goes_before_the_rules(openmpi: Installation) -> None:
     environment = {**os.environ, **OPENMPI, "PYTHONPATH": os.pathsep.join(sys.path)}
     environment |= {"OMPI_MCA_coll_tuned_bcast_algorithm": "3", "OMPI_MCA_coll": "^tuned"}
-    command = [sys.executable, "-m", "colltune", "doctor", "--ppn", "2", "--mpiexec", str(openmpi.mpiexec)]
+    command = [sys.executable, "-m", "colltune", "doctor", "--all", "--ppn", "2", "--mpiexec", str(openmpi.mpiexec)]
     done = run_to_end(command, env=environment, check=True)
     assert "coll_tuned_bcast_algorithm is 3, which goes before every rule of bcast" in done.stdout
     assert "coll is ^tuned, which leaves out coll/tuned" in done.stdout
-    assert "ibcast                 default, linear, binomial, knomial (by colltune run --via live)" in done.stdout
+    assert "ibcast         default, linear, binomial, knomial (by colltune run --via live)" in done.stdout
 
 
 def test_the_open_mpi_of_the_system_is_steered_too(tmp_path: Path) -> None:
