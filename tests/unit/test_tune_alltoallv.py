@@ -214,6 +214,7 @@ def test_every_number_of_nodes_is_nearest_to_one_part() -> None:
                 assert 0.7 < mine[0].nodes / nodes < 1.5
                 assert 0.7 < mine[0].ppn / ppn < 1.5
     assert found[Shape(64, 16)][-1] == ((55 * 16 + 1, 1024), (16, 16))
+    assert places([]) == {}  # where there was no time to measure any
 
 
 def test_what_is_far_from_every_part_has_none() -> None:

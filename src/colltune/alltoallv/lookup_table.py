@@ -197,9 +197,9 @@ def _nearest(values: Sequence[int]) -> dict[int, Bounds]:
     None that is over half as many again, or less than two thirds: that is too far to say anything of it.
     """
     middles = [isqrt(low * high) for low, high in pairwise(values)]
-    ends = [*(min(middle, low * 3 // 2) for middle, low in zip(middles, values, strict=False)), values[-1]]
+    ends = [*(min(middle, low * 3 // 2) for middle, low in zip(middles, values, strict=False)), *values[-1:]]
     starts = [
-        values[0],
+        *values[:1],
         *(max(middle + 1, -(-2 * high // 3)) for middle, high in zip(middles, values[1:], strict=True)),
     ]
     return dict(zip(values, zip(starts, ends, strict=True), strict=True))
