@@ -1,6 +1,7 @@
 """MPI_Alltoallv on clusters of network namespaces (1 Gbit/s, real TCP): tuned there, then against the library's own.
 
     python benchmarks/bench_alltoallv_cluster.py [--shapes 8x1,4x4] [--budget 150s] [--rounds 6] [--launches 8]
+        [--only path_random,core_rmat]
 
 Two things for each shape, nodes x ranks on each. The gate: what a program gets by the table beside the library's own,
 in turns inside fresh launches, over average blocks and patterns, also such as were not tuned, and over matrices of
@@ -252,20 +253,17 @@ def row(shape: str, name: str, default: list[dict[str, float]], tuned: list[dict
     }
 
 
-def measure(
-    shapes: Sequence[Shape], budget: str, rounds: int, launches: int, keep: Path | None = None
-) -> dict[str, float]:
+def measure(options: argparse.Namespace) -> dict[str, float]:
     figures: dict[str, float] = {}
-    for shape in shapes:
-        name = str(shape)
-        with place(shape, keep) as here:
+    for name in options.shapes.split(","):
+        with place(Shape(*map(int, name.split("x"))), options.keep) as here:
             if not here.table.exists():
-                tune(here, budget)
+                tune(here, options.budget)
             print(here.table.read_text(), file=sys.stderr)
-            if launches:
-                figures |= gate_figures(name, gate(here, launches))
-            for application in APPLICATIONS if rounds else ():
-                figures |= row(name, application, *by_turns(here, application, rounds))
+            if options.launches:
+                figures |= gate_figures(name, gate(here, options.launches))
+            for application in options.only.split(",") if options.rounds else ():
+                figures |= row(name, application, *by_turns(here, application, options.rounds))
     return figures
 
 
@@ -275,14 +273,13 @@ def main() -> None:
     parser.add_argument("--budget", default="150s")
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--launches", type=int, default=8)
+    parser.add_argument("--only", default=",".join(APPLICATIONS), help="applications")
     parser.add_argument("--keep", type=Path, help="where tunings are kept, and looked for")
     options = parser.parse_args()
     reason = why_not()
     if reason is not None:
         sys.exit(f"no namespace cluster here: {reason}")
-    shapes = [Shape(*map(int, text.split("x"))) for text in options.shapes.split(",")]
-    figures = measure(shapes, options.budget, options.rounds, options.launches, options.keep)
-    text = json.dumps(figures, indent=2)
+    text = json.dumps(measure(options), indent=2)
     Path("bench").mkdir(exist_ok=True)
     Path("bench/alltoallv_cluster.json").write_text(text + "\n", encoding="utf-8")
     print(text)
