@@ -121,7 +121,6 @@ class DecisionLearner:
         self._news += [sample for sample in new if sample.status is Status.OK and sample.times_s]
 
     def tell_pending(self, point: Point) -> None:
-        self._history.tell_pending(point)
         row = self._row.get(point.scenario)
         for choice in point.choices:
             if row is not None and choice in self._number:

@@ -1,4 +1,4 @@
-"""The samples that a learner was told: their medians, their failures, and the pairs that are still open."""
+"""The samples that a learner was told: their medians and their failures."""
 
 from bisect import insort
 from collections import defaultdict
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from colltune.core.medians import breaks, pair_median
 from colltune.core.sample import Choice, Sample, Scenario, Status
-from colltune.core.space import Point, Space
+from colltune.core.space import Space
 
 Pair = tuple[Scenario, Choice]
 
@@ -32,13 +32,12 @@ class History:
         self._times: defaultdict[Pair, list[Sample]] = defaultdict(list)
         self._failed: defaultdict[Pair, set[Status]] = defaultdict(set)
         self._broken: set[Choice] = set()
-        self._pending: set[Pair] = set()
         self._medians: dict[Pair, float] = {}  # of every pair with a time, excluded or not
         self._sorted: list[tuple[_Order, Pair]] = []  # the keys of _medians, in order
         self._sorted_times: dict[Pair, float] | None = None
 
     def tell(self, samples: Iterable[Sample]) -> list[Sample]:
-        """Adds samples and clears the pending marks of their pairs. Returns the samples that were not told before.
+        """Adds samples. Returns those that were not told before.
 
         Raises ValueError for a sample of another collective.
         """
@@ -47,7 +46,6 @@ class History:
             if sample.scenario.collective != self.space.collective:
                 raise ValueError(f"{sample.scenario} was told to a learner of {self.space.collective}")
             pair = (sample.scenario, sample.choice)
-            self._pending.discard(pair)
             if sample in self._samples:
                 continue
             self._samples.add(sample)
@@ -70,9 +68,6 @@ class History:
         if breaks(pair[1], status):
             self._broken.add(pair[1])
 
-    def tell_pending(self, point: Point) -> None:
-        self._pending |= {(point.scenario, choice) for choice in point.choices}
-
     def excluded(self, scenario: Scenario, choice: Choice) -> bool:
         """Whether ``choice`` failed in a way that rules it out at ``scenario``."""
         return bool(self._failed) and ((scenario, choice) in self._failed or choice in self._broken)
@@ -82,14 +77,6 @@ class History:
         if not self._failed:
             return self.space.choices(scenario)
         return tuple(choice for choice in self.space.choices(scenario) if not self.excluded(scenario, choice))
-
-    def open_choices(self, scenario: Scenario) -> tuple[Choice, ...]:
-        """The candidates that are neither measured nor pending."""
-        return tuple(
-            choice
-            for choice in self.candidates(scenario)
-            if (scenario, choice) not in self._times and (scenario, choice) not in self._pending
-        )
 
     def times(self) -> dict[Pair, float]:
         """Per measured pair that is not excluded, its median in seconds; in a fixed order."""
@@ -114,10 +101,6 @@ class History:
     @property
     def anything_failed(self) -> bool:
         return bool(self._failed)
-
-    def scenarios(self) -> set[Scenario]:
-        """The scenarios with at least one measured, failed or pending pair."""
-        return {pair[0] for known in (self._times, self._failed, self._pending) for pair in known}
 
     @property
     def samples(self) -> Sequence[Sample]:

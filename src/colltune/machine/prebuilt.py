@@ -156,17 +156,12 @@ def mpi_library(path: Path) -> MpiLibrary | None:
     return MpiLibrary(path, symbols.name, abi, frozenset(symbols.places))
 
 
-def _served(path: Path) -> MpiLibrary | None:
-    """``mpi_library``, unless this package brings nothing."""
-    return mpi_library(path) if ready_made().is_dir() else None
-
-
 def prebuilt(libmpi: Path, names: Sequence[str], cache: Path, *, shared: bool = False) -> Path | None:
     """The program, or library, of the directories ``names`` of native/ for the MPI of ``libmpi``, ready-made.
 
     None where this package brings none that fits. Raises InputError where the cache cannot be written.
     """
-    library, ending = _served(libmpi), ".so" if shared else ""
+    library, ending = mpi_library(libmpi), ".so" if shared else ""
     made = None if library is None else library.fitting(f"{'+'.join(names)}{ending}")
     return None if made is None else _kept(cache, names[0], ending, {"": made})
 
@@ -177,7 +172,7 @@ def prebuilt_library(libmpi: Path, cache: Path) -> Path | None:
     Of its functions those are not to be seen that neither has.
     """
     beside = [path for path in libmpi.parent.glob("libmpi_abi.so.1") if path.resolve() != libmpi]
-    libraries = [library for path in (libmpi, *beside) if (library := _served(path)) is not None]
+    libraries = [library for path in (libmpi, *beside) if (library := mpi_library(path)) is not None]
     cores = {library.name: made for library in libraries if (made := library.fitting(f"{CORE}.so")) is not None}
     if not libraries or libraries[0].name not in cores:
         return None

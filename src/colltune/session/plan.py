@@ -148,19 +148,16 @@ def calibrate(bench: Bench, collectives: Sequence[str]) -> LaunchCosts:
     try:
         source.start()
         launch_s = bench.now_s() - began_s
-        lanes = lanes_of(bench, source, bench.topology(None, _unheard), collectives[0], _unheard)
+        topology = bench.topology(None, lambda _text: None)
+        lanes = lanes_of(bench, source, topology, collectives[0], lambda _text: None)
         points = _calibration_points(bench, collectives)
         samples = tuple(sample for _, answer in source.measure(points, _EFFORT) for sample in answer)
     finally:
         began_s = bench.now_s()
         source.close()
     launch_s += bench.now_s() - began_s
-    topology = None if lanes is None else lanes.packer.topology
-    return LaunchCosts(bench.nodes, bench.ppn, launch_s, other_s, slice_, bench.library is not None, samples, topology)
-
-
-def _unheard(_note: str) -> None:
-    """The lines below the table say what was assumed."""
+    known = None if lanes is None else topology
+    return LaunchCosts(bench.nodes, bench.ppn, launch_s, other_s, slice_, bench.library is not None, samples, known)
 
 
 def _calibration_points(bench: Bench, collectives: Sequence[str]) -> Iterator[Point]:

@@ -5,14 +5,14 @@ theirs and what had to be ours: docs/evaluate.md, "Fairness".
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from colltune.core.sample import DEFAULT, Sample, Scenario, grouped
+from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, grouped
 from colltune.core.space import Model, Point, Prediction, Space
 from colltune.learn.scenario_columns import Floats, scenario_columns
 from colltune.learn.told import History, Pair
@@ -24,6 +24,31 @@ from colltune_study.research.learners.trees import FULLY_GROWN, TreeShape
 _PRIOR_GAIN = 0.15
 
 
+class OpenPairs(History):
+    """Knows which pairs are still open, too."""
+
+    def __init__(self, space: Space) -> None:
+        super().__init__(space)
+        self._pending: set[Pair] = set()
+
+    def tell(self, samples: Iterable[Sample]) -> list[Sample]:
+        """See History; clears the pending marks of the pairs."""
+        told = list(samples)
+        self._pending -= {(sample.scenario, sample.choice) for sample in told}
+        return super().tell(told)
+
+    def tell_pending(self, point: Point) -> None:
+        self._pending |= {(point.scenario, choice) for choice in point.choices}
+
+    def open_choices(self, scenario: Scenario) -> tuple[Choice, ...]:
+        """The candidates that are neither measured nor pending."""
+        return tuple(
+            choice
+            for choice in self.candidates(scenario)
+            if not self.samples_of((scenario, choice)) and (scenario, choice) not in self._pending
+        )
+
+
 class NearGains:
     """The gains that were found, and a prior, averaged with what is near in size and in ranks counting most.
 
@@ -31,7 +56,7 @@ class NearGains:
     scenario alone: what the neighbours learn from a measurement is not known here.
     """
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: OpenPairs) -> None:
         self._history = history
         self._told = -1
         self._places: Floats = np.zeros((0, 2))  # of the k scenarios with a gain
@@ -85,7 +110,7 @@ class PublishedLearner:
     def __init__(self, space: Space, seed: int, settings: PublishedSettings | None = None) -> None:
         self._space, self._seed = space, seed
         self._settings = settings or PublishedSettings()
-        self._history = History(space)
+        self._history = OpenPairs(space)
         self._near = NearGains(self._history)
         self._order = list(np.random.default_rng(seed).permutation(len(space.scenarios)))
         self._ranking: list[Point] = []
