@@ -46,6 +46,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FIGURE = "verify_against_loop"
 NOT_CALM = 4  # the exit code of a part of this, as of `colltune verify`
 SIZES = (1 << 10, 1 << 15, 1 << 17, 1 << 18, 1 << 20)
+_CHOICES, _EACH_S = 3, 0.1  # of each collective; seconds of one loop
 
 
 @dataclass(frozen=True)
@@ -96,11 +97,11 @@ def compared(bench: Workbench, part: str, options: argparse.Namespace, place: Pa
     ]
     names = [name for name in names if name in options.collectives]
     of = {name: candidates(bench, name, options.sizes) for name in names}
-    for number in range(options.choices):
+    for number in range(_CHOICES):
         rules, scenarios = [], []
         for name, some in of.items():
             if number < len(some):  # spread over the choices of the collective
-                choice, legal = some[number * len(some) // min(len(some), options.choices)]
+                choice, legal = some[number * len(some) // min(len(some), _CHOICES)]
                 rules.append(RuleSet.always(name, bench.catalogue.collective(name).basis, choice))
                 scenarios += legal
         rule_sets = {one.collective: bench.expressible(one) for one in rules}
@@ -119,7 +120,7 @@ def compared(bench: Workbench, part: str, options: argparse.Namespace, place: Pa
             faults = []
             for _ in range(options.launches):
                 for tuned in order.sample((False, True), 2):
-                    time_s, met = seconds(bench, loop, row.scenario, variables if tuned else {}, options.each_s)
+                    time_s, met = seconds(bench, loop, row.scenario, variables if tuned else {}, _EACH_S)
                     times[tuned].append(time_s)
                     faults += [] if tuned else [met]
             looped = median(one / other for one in times[False] for other in times[True])
@@ -167,9 +168,7 @@ def main() -> None:
     parser.add_argument("--libraries", nargs="*", default=["mpich", "openmpi"], choices=["mpich", "openmpi"])
     parser.add_argument("--collectives", nargs="*", default=list(COLLECTIVES), choices=COLLECTIVES)
     parser.add_argument("--sizes", type=int, nargs="*", default=list(SIZES))
-    parser.add_argument("--choices", type=int, default=3, help="of each collective")
     parser.add_argument("--launches", type=int, default=3, help="of each kind, by verify and by the loop")
-    parser.add_argument("--each-s", type=float, default=0.1, help="seconds of one loop")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=ROOT / "bench" / "busy.json")
     parser.add_argument("--place", type=Path, default=ROOT / "build" / "busy")
@@ -205,9 +204,8 @@ def run(library: str, part: str, collective: str, options: argparse.Namespace, r
     here = ROOT / (".venv" if library == "mpich" else ".venv-openmpi") / "bin" / "mpiexec"
     variable = "COLLTUNE_TEST_MPIEXEC" if library == "mpich" else "COLLTUNE_TEST_OPENMPI"
     same = ["--collectives", collective, "--sizes", *map(str, options.sizes)]
-    for name in ("choices", "launches", "each_s", "seed"):
-        same += [f"--{name.replace('_', '-')}", str(getattr(options, name))]
-    same += ["--part", f"{library}_{part}", "--mpiexec", os.environ.get(variable, str(here)), "--rows", str(rows)]
+    same += ["--launches", str(options.launches), "--seed", str(options.seed), "--part", f"{library}_{part}"]
+    same += ["--mpiexec", os.environ.get(variable, str(here)), "--rows", str(rows)]
     with tempfile.TemporaryDirectory() as place:
         command = [sys.executable, str(Path(__file__).resolve()), *same, "--place", place]
         if part == "ranks":

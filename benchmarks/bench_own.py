@@ -70,10 +70,7 @@ def run_all(asked: argparse.Namespace) -> None:
     """What of the plan is not there yet, shape by shape."""
     for shape in dict.fromkeys(plan.shape for plan in asked.plan):
         nodes, ppn = parsed(shape)
-        with (
-            tempfile.TemporaryDirectory() as place,
-            namespace_cluster(Path(place) / "cluster", nodes, asked.rate) as cluster,
-        ):
+        with tempfile.TemporaryDirectory() as place, namespace_cluster(Path(place) / "cluster", nodes) as cluster:
             where = ("--hostfile", str(cluster.host_file(ppn)))
             for plan in (one for one in asked.plan if one.shape == shape):
                 for number, tuned in enumerate(plan.directories):
@@ -184,7 +181,6 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=100, help="of OSU's programs")
     parser.add_argument("--extra", type=int, default=6, help="launches of each shape in which every choice is timed")
     parser.add_argument("--rounds", type=int, default=4, help="of ten calls of each choice in such a launch")
-    parser.add_argument("--rate", default="1gbit")
     asked = parser.parse_args()
     require_namespaces()
     KEPT.mkdir(parents=True, exist_ok=True)

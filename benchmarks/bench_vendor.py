@@ -263,11 +263,11 @@ def squared(catalogue: Catalogue, launch: int) -> tuple[dict[str, str], dict[tup
     return variables, chosen
 
 
-def ceiling(place: Place, catalogue: Catalogue, halves: int, iterations: int, until_s: float) -> float | None:
-    """The mean logarithm of default over the fastest choice; None where there were not two halves of the launches."""
+def ceiling(place: Place, catalogue: Catalogue, iterations: int, until_s: float) -> float | None:
+    """The mean logarithm of default over the fastest choice; None where there were not two launches of each."""
     columns = max(len(numbers_of(catalogue, name)) for name in COLLECTIVES)
     found: list[dict[tuple[Scenario, int], list[float]]] = [{} for _ in range(2)]
-    for turn in range(2 * halves):
+    for turn in range(2):
         for launch in range(columns):
             key = f"choices {turn} {launch}"
             if key not in place.record and time.monotonic() > until_s:
@@ -275,10 +275,10 @@ def ceiling(place: Place, catalogue: Catalogue, halves: int, iterations: int, un
             variables, chosen = squared(catalogue, launch)
             for scenario, time_s in place.launched(key, iterations, **variables).items():
                 at = scenario, chosen[scenario.collective, scenario.size_bytes]
-                found[turn % 2].setdefault(at, []).append(time_s)
+                found[turn].setdefault(at, []).append(time_s)
             usual = place.launched(f"usual {turn} {launch}", iterations) if launch % 4 == 0 else {}
             for scenario, time_s in usual.items():
-                found[turn % 2].setdefault((scenario, 0), []).append(time_s)
+                found[turn].setdefault((scenario, 0), []).append(time_s)
     logs = [{at: fmean(map(math.log, times)) for at, times in half.items()} for half in found]
     gains = []
     for chosen_by, paid in (logs, logs[::-1]):
@@ -360,7 +360,7 @@ def measured(place: Place, asked: argparse.Namespace, until_s: float) -> dict[st
     left_s = until_s - time.monotonic()
     times = judged(place, kinds, asked.rounds, asked.iterations, time.monotonic() + 0.6 * left_s)
     # Most choices take ten times as long as the default here.
-    best = ceiling(place, catalogue, asked.ceiling, max(asked.iterations // 5, 10), until_s)
+    best = ceiling(place, catalogue, max(asked.iterations // 5, 10), until_s)
     shape = place.shape
     made = figures_of(place, times) if median(map(len, times["ours"].values() or [[]])) > 1 else {}
     made |= {f"{kind}_changes_{shape}": int(kind in changed) for kind in theirs}
@@ -379,7 +379,6 @@ def main() -> None:
     parser.add_argument("--shape", nargs="*", default=["4x2"], help="nodes x ranks per node, such as 4x2 8x1 1x2")
     parser.add_argument("--tuning-s", type=float, default=360.0)
     parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--ceiling", type=int, default=1, help="launches of each choice in each half")
     parser.add_argument("--iterations", type=int, default=50)
     parser.add_argument("--minutes", type=float, default=28.0, help="of each shape; begin no launch after this time")
     asked = parser.parse_args()

@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SEED, NUMBER = 31, 40
 # What `make test` runs.
 SLICE = "not slow and (not mpi or slice)"
+_WORKERS = 2  # processes side by side for what runs no MPI
 _COMPARED = {
     ast.Lt: ">=", ast.LtE: ">", ast.Gt: "<=", ast.GtE: "<", ast.Eq: "!=", ast.NotEq: "==",
     ast.In: "not in", ast.NotIn: "in", ast.Is: "is not", ast.IsNot: "is",
@@ -199,9 +200,8 @@ def _where_a_note_can_be(lines: list[str], parsed: ast.Module, statement: ast.st
 class Copy:
     """A copy of this checkout, with its environments, in which tests run."""
 
-    def __init__(self, directory: Path, workers: int) -> None:
+    def __init__(self, directory: Path) -> None:
         self.tree = directory / "tree"
-        self.workers = workers
         # Tests that fail without a fault: they tell nothing.
         self.failing: set[str] = set()
         listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
@@ -247,13 +247,13 @@ class Copy:
         return [line.partition(" ")[2].partition(" - ")[0] for line in lines] or [f"exit code {done.returncode}"]
 
 
-def passers(copy: Copy, mutants: dict[int, Mutant], directories: list[str], marks: str) -> dict[int, set[str]]:
+def passers(copy: Copy, mutants: dict[int, Mutant], directories: list[str]) -> dict[int, set[str]]:
     """Which files of tests come by each mutant's line; each has a process of its own, so that no cache hides one."""
     with tempfile.TemporaryDirectory() as notes:
         put_notes(mutants, copy.tree, Path(notes))
         paths = [path for name in directories for path in sorted((copy.tree / name).rglob("test_*.py"))]
-        with concurrent.futures.ThreadPoolExecutor(copy.workers) as pool:
-            for failing in pool.map(lambda path: copy.pytest(str(path.relative_to(copy.tree)), "-m", marks), paths):
+        with concurrent.futures.ThreadPoolExecutor(_WORKERS) as pool:
+            for failing in pool.map(lambda path: copy.pytest(str(path.relative_to(copy.tree)), "-m", SLICE), paths):
                 if failing:
                     print("without a fault fails:", *failing, file=sys.stderr, flush=True)
                     copy.failing.update(failing)
@@ -273,8 +273,8 @@ def run(arguments: argparse.Namespace) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     results: dict[str, dict[str, object]] = {}
     with tempfile.TemporaryDirectory(prefix="mutants") as directory:
-        copy = Copy(Path(directory), arguments.workers)
-        by = passers(copy, mutants, arguments.tests, arguments.marks)
+        copy = Copy(Path(directory))
+        by = passers(copy, mutants, arguments.tests)
         for number, mutant in mutants.items():
             files = sorted(by[number])
             if "all" in files:
@@ -283,8 +283,8 @@ def run(arguments: argparse.Namespace) -> None:
             lines = changed.read_text().splitlines()
             lines[mutant.line - 1] = mutant.after
             changed.write_text("\n".join(lines) + "\n")
-            workers = arguments.workers if not any(name.startswith("tests/mpi") for name in files) else 0
-            failing = copy.pytest("-x", "-m", arguments.marks, *files, workers=workers) if files else None
+            workers = _WORKERS if not any(name.startswith("tests/mpi") for name in files) else 0
+            failing = copy.pytest("-x", "-m", SLICE, *files, workers=workers) if files else None
             subprocess.run(["git", "checkout", "--quiet", str(changed)], cwd=copy.tree, check=True)
             results[str(number)] = {"found": bool(failing), "by": failing and failing[0], "files": files}
             words = f"found by {failing[0]}" if failing else f"NOT FOUND by {len(files)} files of tests"
@@ -298,9 +298,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tests", nargs="*", default=["tests"], help="directories of tests")
     parser.add_argument("--seed", type=int, default=SEED, help="of the choice of faults")
-    parser.add_argument("--marks", default=SLICE, help="which tests, as pytest's -m; as `make test` without it")
     parser.add_argument("--only", type=int, nargs="*", help="numbers of mutants")
-    parser.add_argument("--workers", type=int, default=2, help="processes side by side for what runs no MPI")
     parser.add_argument("--out", default=str(ROOT / "bench" / "mutants.json"))
     run(parser.parse_args())
 
