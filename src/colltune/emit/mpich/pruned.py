@@ -126,10 +126,10 @@ def _may_be_last(condition: str) -> bool:
 
 
 def _joined(row: Sequence[tuple[str, Tree]], whole: bool) -> Row:
-    """``row`` without conditions that say the same as the next, where that is wider."""
+    """``row`` without conditions that say the same as the next, in the same order, where that is wider."""
     kept: Row = []
     for condition, subtree in reversed(row):
-        if kept and kept[-1][1] == subtree:
+        if kept and kept[-1][1] == subtree and str(kept[-1][1]) == str(subtree):
             (after, _), bound = kept[-1], _up_to(condition)
             beyond = _up_to(after)
             if (whole and len(kept) == 1) or (bound and beyond and bound[0] == beyond[0]):
