@@ -55,7 +55,7 @@ MATTERS = 1.05
 ROUTED_SIZES = (8, 128, 1024)  # bytes of the largest block
 NOISES = range(3)
 # Program of examples/, its words. Blocks of a few bytes to some dozens, which is what graphs have on so many ranks.
-PROGRAMS = (("k_core", "rmat", "131072"), ("path_finding", "random", "8000"))
+PROGRAMS = (("k_core", "rmat", "131072"), ("path_finding", "random", "16000"))
 # The average blocks and classes of fill that these have, as `--profile` would say.
 PROGRAMS_AVERAGES, PROGRAMS_FILLS = (16, 64, 256), (2, 3)
 
