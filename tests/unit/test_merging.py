@@ -40,7 +40,7 @@ def tuning_of(**more: object) -> Tuning:
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"mpi": "openmpi", "mpi_version": "5.0.11"}, "mpich 5.0.2 there, openmpi 5.0.11 here"),
+        ({"mpi": "openmpi", "mpi_version": "5.0.11"}, "MPI version 5.0.2 there, 5.0.11 here"),
         ({"mpi_build": "b" * 64}, "build aaaaaaaaaaaa there, bbbbbbbbbbbb here"),
         ({"thread_level": "multiple"}, "thread level single there, multiple here"),
         ({"machine": "another"}, "machine a machine there, another here"),

@@ -112,7 +112,7 @@ def test_a_mismatch_names_fields_values_and_what_to_do(path: Path) -> None:
     here = replace(ENVIRONMENT, mpi_version="4.3.2", nodes=2, facts={"hostname": "elsewhere"})
     with pytest.raises(EnvironmentMismatchError) as caught:
         Journal.open(path, here)
-    assert "mpi_version is '5.0.2' there and '4.3.2' here; nodes is 4 there and 2 here" in str(caught.value)
+    assert "MPI version is 5.0.2 there and 4.3.2 here; nodes is 4 there and 2 here" in str(caught.value)
     assert "facts" not in str(caught.value)
     assert "machine" not in str(caught.value)
     assert caught.value.next_step

@@ -7,7 +7,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from enum import StrEnum
 from statistics import median
@@ -266,6 +266,13 @@ class OtherViews(NamedTuple):
         return cls(*(math.log(one / other) if one and other else None for one, other in pairs))
 
 
+_NAMES = {
+    "mpi": "MPI", "mpi_version": "MPI version", "mpi_build": "MPI build", "ppn": "ranks per node",
+    "thread_level": "thread level",
+}  # fmt: skip
+_BUILD_DIGITS = 12
+
+
 @dataclass(frozen=True, slots=True)
 class Environment:
     """What must be equal for two measurements to be compared: the MPI build, the machine, the job's shape.
@@ -302,6 +309,16 @@ class Environment:
     def fabric(self) -> str:
         """The network between nodes: the store of a site tells machines apart by it."""
         return self.facts.get("fabric", "")
+
+    def differences(self, other: "Environment") -> list[tuple[str, str, str]]:
+        """(name, value here, value in ``other``) of what makes measurements incomparable."""
+        found = []
+        for item in fields(self):
+            here, there = (str(getattr(one, item.name)) for one in (self, other))
+            if item.compare and here != there:
+                most = _BUILD_DIGITS if item.name == "mpi_build" else None
+                found.append((_NAMES.get(item.name, item.name), here[:most], there[:most]))
+        return found
 
     def with_fabric(self, fabric: str) -> "Environment":
         return replace(self, facts={**self.facts, "fabric": fabric})

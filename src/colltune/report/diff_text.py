@@ -1,11 +1,11 @@
 """Where two tunings decide differently, and in what they were made differently: regions of calls in words."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from colltune.core.decision_table import LEAST_RANKS, DecisionTable, Difference
 from colltune.core.rules import Region, RuleSet, Span
-from colltune.core.sample import PER_BLOCK, Environment, SizeBasis, element_bytes
+from colltune.core.sample import PER_BLOCK, SizeBasis, element_bytes
 from colltune.core.text_table import TextTable
 from colltune.core.units import format_size
 
@@ -49,18 +49,6 @@ def format_sizes(span: Span, collective: str, basis: SizeBasis) -> str:
     return f"{format_size(span.low)} to {format_size(span.high)}{what}"
 
 
-_NAMES = {
-    "mpi": "MPI",
-    "mpi_version": "MPI version",
-    "mpi_build": "MPI build",
-    "machine": "machine",
-    "nodes": "nodes",
-    "ppn": "ranks per node",
-    "thread_level": "thread level",
-}
-_BUILD_DIGITS = 12
-
-
 @dataclass(frozen=True)
 class TuningDifference:
     """``environments``: (name, one, other) of what differs. ``decisions``: by collective, shape and size.
@@ -78,17 +66,6 @@ class TuningDifference:
     def same(self) -> bool:
         """Whether every call gets the same decision. Environments may differ."""
         return not self.decisions and not self.apart
-
-
-def compare_environments(one: Environment, other: Environment) -> list[tuple[str, str, str]]:
-    """(name, value in one, value in other) of what makes measurements incomparable."""
-    differing: list[tuple[str, str, str]] = []
-    for item in fields(Environment):
-        values = [str(getattr(environment, item.name)) for environment in (one, other)]
-        if item.compare and values[0] != values[1]:
-            shown = [value[:_BUILD_DIGITS] for value in values] if item.name == "mpi_build" else values
-            differing.append((_NAMES[item.name], shown[0], shown[1]))
-    return differing
 
 
 def compare_decisions(

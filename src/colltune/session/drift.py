@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from colltune.bench.workbench import MachineOptions, open_tuned_workbench, open_workbench
@@ -101,14 +101,6 @@ class DriftReport:
         return (here.mpi_build, here.machine) == (there.mpi_build, there.machine)
 
 
-def differences(there: Environment, here: Environment) -> list[str]:
-    """The differences of the environment since the tuning, a sentence each."""
-    pairs = [
-        (one.name, getattr(there, one.name), getattr(here, one.name)) for one in fields(Environment) if one.compare
-    ]
-    return [f"{name} was {str(then)[:40]} and is {str(now)[:40]}" for name, then, now in pairs if then != now]
-
-
 def drift(
     directory: Path,
     machine: MachineOptions,
@@ -132,7 +124,7 @@ def drift(
             f"{directory} was tuned for {there.mpi} {there.mpi_version}, and here is {here.mpi} {here.mpi_version}",
             f"Give the tuned one by --mpiexec{f' ({there.mpiexec})' if there.mpiexec else ''}",
         )
-    begun(differences(there, here))
+    begun([f"{name} was {then} and is {now}" for name, then, now in there.differences(here)])
     measured = look_again(bench, tuning, directory, budget_s, seed)
     return DriftReport(there, here, measured, bench.watch.tally.found(names=bench.watch.nodes))
 

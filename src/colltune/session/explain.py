@@ -14,7 +14,7 @@ from colltune.deploy.live_selector import only_live
 from colltune.profile.application_profile import stakes
 from colltune.profile.profile_files import load_profile
 from colltune.prove.in_run.in_application import said_of
-from colltune.report.diff_text import TuningDifference, compare_decisions, compare_environments
+from colltune.report.diff_text import TuningDifference, compare_decisions
 from colltune.report.explanation import WIDTH, Explanation, format_explanation
 from colltune.report.findings import Findings
 from colltune.store.earlier import latest_profile, measurements
@@ -153,5 +153,5 @@ def _outcomes(tuning: Tuning, scenario: Scenario) -> tuple[str, str]:
 def diff(path: Path, other: Path) -> TuningDifference:
     """The differences between two tuning directories. Raises InputError where either holds no tuning."""
     first, second = load_tuning(path), load_tuning(other)
-    environments = compare_environments(first.environment, second.environment)
+    environments = first.environment.differences(second.environment)
     return TuningDifference(environments, *compare_decisions(first.rule_sets, second.rule_sets))

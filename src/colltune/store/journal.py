@@ -11,7 +11,7 @@ import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -291,11 +291,7 @@ def require_idle(path: Path) -> None:
 
 def require_same(there: Environment, here: Environment, path: Path) -> None:
     """Raises EnvironmentMismatchError, with what differs, for measurements that must not be mixed."""
-    differences = [
-        f"{item.name} is {getattr(there, item.name)!r} there and {getattr(here, item.name)!r} here"
-        for item in fields(Environment)
-        if item.compare and getattr(there, item.name) != getattr(here, item.name)
-    ]
+    differences = [f"{name} is {then} there and {now} here" for name, then, now in there.differences(here)]
     if differences:
         raise EnvironmentMismatchError(
             f"the journal {path} was measured in another environment: {'; '.join(differences)}",

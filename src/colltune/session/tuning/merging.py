@@ -20,7 +20,6 @@ from colltune.store.tuning import MANIFEST, Tuning, load_tuning
 
 Stays = Callable[[Decision], bool]
 _WITH_RULE = frozenset({Verdict.KEPT, Verdict.PROVISIONAL})
-_BUILD_DIGITS = 12
 
 
 @dataclass(frozen=True)
@@ -84,10 +83,9 @@ def hold(directory: Path, here: Environment, note: Callable[[str], None], *, gat
     """
     found = _load(directory, note)
     there = found.environment if found is not None else measured_in(directory)
-    if there is not None and (differences := _differences(there, here)):
-        raise InputError(
-            f"{directory} is of another environment: {'; '.join(differences)}", "Give another directory by --out"
-        )
+    if there is not None and (differences := replace(there, nodes=here.nodes, ppn=here.ppn).differences(here)):
+        told = "; ".join(f"{name} {then} there, {now} here" for name, then, now in differences)
+        raise InputError(f"{directory} is of another environment: {told}", "Give another directory by --out")
     if found is None:
         return Held(None)
     if not found.summary.gated:
@@ -131,19 +129,6 @@ def _load(directory: Path, note: Callable[[str], None]) -> Tuning | None:
     except InputError as error:
         note(f"the tuning that was here cannot be kept: {error.what}")
         return None
-
-
-def _differences(there: Environment, here: Environment) -> list[str]:
-    found = []
-    if (there.mpi, there.mpi_version) != (here.mpi, here.mpi_version):
-        found.append(f"{there.mpi} {there.mpi_version} there, {here.mpi} {here.mpi_version} here")
-    elif there.mpi_build != here.mpi_build:
-        found.append(f"build {there.mpi_build[:_BUILD_DIGITS]} there, {here.mpi_build[:_BUILD_DIGITS]} here")
-    if there.thread_level != here.thread_level:
-        found.append(f"thread level {there.thread_level} there, {here.thread_level} here")
-    if there.machine != here.machine:
-        found.append(f"machine {there.machine} there, {here.machine} here")
-    return found
 
 
 def largest_job(environment: Environment, jobs: Collection[tuple[int, int]]) -> Environment:
