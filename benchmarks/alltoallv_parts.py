@@ -24,7 +24,9 @@ from colltune.alltoallv.samples import Blocks, direct_above_bytes
 from colltune.alltoallv.tune_table import AlltoallvOptions, tune_alltoallv
 from colltune.core.sample import Choice, Environment, Sample, Scenario, Status
 from colltune.core.space import Point, weight_of
+from colltune.distill.decide import Decided
 from colltune.measure.contract import Effort
+from colltune.search.campaign import Outcome
 from make_alltoallv_table import PARTS, SHAPES_TABLE, SIZES, TABLE, append, load_table
 
 WHOLE = Shape(64, 16)
@@ -33,6 +35,7 @@ _REQUEST_S = 1e-3
 AVERAGES = tuple(size // 2 for size in sorted(SIZES))  # of blocks drawn uniformly up to a size
 
 Key = tuple[Shape, Setting, Pattern]
+Tried = tuple[Callable[[Shape], Sequence[Setting]], Callable[[Setting, Shape], Sequence[Setting]]]
 
 
 @dataclass
@@ -200,21 +203,21 @@ def captured_shapes(budget_s: float = 1200.0, seed: int = 1, most_ranks: int = 1
     }
 
 
+def explored(
+    bench: SimulatedPatterns, parts: Sequence[Shape], tried: Tried, budget_s: float, seed: int
+) -> tuple[Outcome, Decided]:
+    """By a launch of ``bench``; ``tried``: the settings, and what is nearby of one."""
+    launch = bench.launch(seed, 0)
+    settings, nearby = tried
+    return AlltoallvExploration(
+        launch, lambda _samples: None, parts, settings, AVERAGES, budget_s, seed, nearby, clock=bench.now_s
+    ).run()
+
+
 def explored_shapes(budget_s: float = 400.0, seed: int = 1) -> dict[str, float]:
     """The same of all parts of 64 x 16, up to 1,024 ranks, before the proof: by what is decided to be put to it."""
     bench = bench_of(Path())  # nothing of this has to be simulated
-    exploration = AlltoallvExploration(
-        source=bench.launch(seed, 0),
-        record=lambda _samples: None,
-        parts=PARTS,
-        settings=bench.settings,
-        nearby=nothing,
-        sizes=AVERAGES,
-        budget_s=budget_s,
-        seed=seed,
-        clock=bench.now_s,
-    )
-    outcome, decided = exploration.run()
+    outcome, decided = explored(bench, PARTS, (bench.settings, nothing), budget_s, seed)
     choices = {(Shape(s.nodes, s.ppn), s.size_bytes): setting_of(choice) for s, choice in decided.choices.items()}
     found = score(bench, PARTS, lambda shape, average: choices.get((shape, average), LIBRARY))
     pairs = sum(len(bench.settings(shape)) for shape in PARTS) * len(AVERAGES)

@@ -24,7 +24,7 @@ from itertools import permutations
 from pathlib import Path
 from statistics import geometric_mean, median
 
-from alltoallv_parts import AVERAGES, WHOLE, SimulatedPatterns, bench_of, nothing
+from alltoallv_parts import AVERAGES, LAUNCH_S, WHOLE, SimulatedPatterns, bench_of, explored, nothing
 from alltoallv_simulators import (
     NETWORKS,
     Pattern,
@@ -34,7 +34,6 @@ from alltoallv_simulators import (
     simulate_own,
     simulate_program,
 )
-from colltune.alltoallv.launches import AlltoallvExploration
 from colltune.alltoallv.lookup_table import (
     FIRST_CALL,
     Setting,
@@ -136,26 +135,14 @@ def search() -> Figures:
             best_s = {scenario: min(bench.times_s(scenario, choices)) for scenario in scenarios}
             for seed in NOISES:
                 found = {}
-                for settings, nearby in ((candidates, neighbours), (every_setting, nothing)):
-                    launch = bench.launch(seed, 0)
-                    began_s = bench.now_s()
-                    exploration = AlltoallvExploration(
-                        source=launch,
-                        record=lambda _samples: None,
-                        parts=[shape],
-                        settings=settings,
-                        nearby=nearby,
-                        sizes=AVERAGES,
-                        budget_s=1e6,
-                        seed=seed,
-                        clock=bench.now_s,
-                    )
-                    outcome, decided = exploration.run()
+                for tried in ((candidates, neighbours), (every_setting, nothing)):
+                    began_s = bench.now_s() + LAUNCH_S
+                    outcome, decided = explored(bench, [shape], tried, 1e6, seed)
                     pairs = len({(sample.scenario, sample.choice) for sample in outcome.samples})
                     ratios = [
                         bench.times_s(one, [decided.choices.get(one, DEFAULT)])[0] / best_s[one] for one in scenarios
                     ]
-                    found[settings] = pairs, geometric_mean(ratios), bench.now_s() - began_s
+                    found[tried[0]] = pairs, geometric_mean(ratios), bench.now_s() - began_s
                 (some, loss, some_s), (whole, whole_loss, whole_s) = found[candidates], found[every_setting]
                 print(f"search {shape}: {some} of {whole} measured in {some_s:.1f} of {whole_s:.1f} s;", end=" ")
                 print(f"over the fastest: {loss:.4f}, of a sweep {whole_loss:.4f}")
