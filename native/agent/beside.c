@@ -2,6 +2,8 @@
  * come at different times, as they do in applications. */
 #include "agent.h"
 
+#include <sched.h>
+
 /* Timed calls of one choice at most in a further state of memory, and the share of a time box that they take. */
 enum { CT__FEWEST_CALLS = 5, CT__MOST_CALLS = 60 };
 static double const CT__SHARE = 0.3;
@@ -100,9 +102,9 @@ int ct_point_late(ct_point *point, int index)
         CT_TRY(ct_synchronise(point->group->comm));
         int code = ct_point_steer(point, &request->choices[index], true);
         double start = MPI_Wtime(), arrival;
-        do
-            arrival = MPI_Wtime();
-        while (arrival - start < delay);
+        /* Ranks that share cores would hold up those that are in the call already. */
+        for (arrival = start; arrival - start < delay; arrival = MPI_Wtime())
+            sched_yield();
         if (code == MPI_SUCCESS)
             code = ct_call_run(point->call, state->comm);
         double end = MPI_Wtime();

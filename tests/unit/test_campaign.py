@@ -104,7 +104,7 @@ def test_a_learner_that_has_learned_enough_ends_its_collective() -> None:
     assert len({s for s in measured if s.collective == "bcast"}) == 3
     # What it leaves goes to the other.
     assert len({s for s in measured if s.collective == "allreduce"}) > 3
-    assert set(bench.measured.values()) == {1}
+    assert bench.measured.total() - len(bench.measured) <= again_at_most(len(bench.measured))
 
 
 def test_the_budget_goes_where_most_is_to_be_gained() -> None:
@@ -268,7 +268,12 @@ def test_a_grid_of_which_a_point_was_given_up_is_not_said_to_be_whole() -> None:
     assert outcome.reasons == {"bcast": "the time for measuring is spent"}
 
 
-def test_resume_of_a_learners_campaign_measures_nothing_twice() -> None:
+def again_at_most(pairs: int) -> int:
+    """Of so many pairs that are known, those that are looked at again, to tell what a look has of its own."""
+    return 1 + pairs // 16
+
+
+def test_resume_of_a_learners_campaign_measures_little_twice() -> None:
     first = Bench(budget_s=0.05)
     first.run()
     for cut in range(5, len(first.journal), 40):
@@ -276,8 +281,8 @@ def test_resume_of_a_learners_campaign_measures_nothing_twice() -> None:
         bench = Bench(budget_s=0.05, known=known)
         bench.run()
         done = {(sample.scenario, sample.choice) for sample in known}
-        assert not done & set(bench.measured)
-        assert set(bench.measured.values()) <= {1}
+        assert len(done & set(bench.measured)) <= again_at_most(len(done | set(bench.measured)))
+        assert set(bench.measured.values()) <= {1, 2}
 
 
 @pytest.mark.parametrize("status", [Status.WRONG, Status.CRASHED, Status.HUNG])
@@ -320,7 +325,8 @@ def test_a_refused_point_is_recorded_once_and_the_campaign_goes_on(budget_s: flo
 
     bench = Bench(["bcast", "allreduce"], truth=refused, budget_s=budget_s)
     outcome = bench.run()
-    assert set(bench.measured.values()) == {1}
+    assert bench.measured.total() - len(bench.measured) <= again_at_most(len(bench.measured))
+    assert all(count == 1 for (scenario, _), count in bench.measured.items() if all_of_them or scenario.nodes == 3)
     assert broken_choices(bench.journal) == set()
     assert not outcome.interrupted
     statuses = {sample.scenario.nodes == 3: sample.status for sample in bench.journal}
@@ -328,7 +334,7 @@ def test_a_refused_point_is_recorded_once_and_the_campaign_goes_on(budget_s: flo
     assert statuses[False] is (Status.UNMEASURED if all_of_them else Status.OK)
     again = Bench(["bcast", "allreduce"], truth=refused, known=outcome.samples, budget_s=budget_s)
     again.run()
-    assert not set(again.measured) & set(bench.measured)
+    assert len(set(again.measured) & set(bench.measured)) <= again_at_most(len(bench.measured))
 
 
 @pytest.mark.parametrize("stop", [StopRequestedError, KeyboardInterrupt])

@@ -11,11 +11,11 @@ import pytest
 from colltune.core.errors import LaunchError
 from colltune.core.proven import Verdict
 from colltune.core.rules import RuleSet
-from colltune.core.sample import DEFAULT, Choice, Sample, SizeBasis, Status
+from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, SizeBasis, Status
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
 from colltune.prove.audit.audit import Audit
-from colltune.prove.audit.claims import claims_of, most_claims
+from colltune.prove.audit.claims import MOST_CLAIMS, ProofTime, claims_of
 from colltune_study.recorded.launch_effects import AS_MEASURED, LaunchEffects
 from colltune_study.testing import HALVING, RING, TREE, small_space, true_time_s
 from launched_cluster import EFFORT, EVERY, Cluster, Job, Rules
@@ -299,7 +299,7 @@ def test_a_launch_of_the_proof_is_a_launch_of_the_job_with_all_that_is_open() ->
 
 
 def test_where_few_launches_are_to_come_claims_are_large() -> None:
-    costs_s = [0.01] * 30
-    assert most_claims(costs_s, 60.0) > len(costs_s)
-    assert most_claims(costs_s, 60.0, launch_s=5.7) == 10 * 30 // 24
-    assert most_claims(costs_s, 5.0, launch_s=5.7) == 1
+    costs_s = {Scenario("bcast", 2, 1, 1 << step): 0.01 for step in range(30)}
+    assert ProofTime(60.0, costs_s).most == MOST_CLAIMS
+    assert ProofTime(60.0, costs_s, launch_s=5.7).most == 10 * 30 // 24
+    assert ProofTime(5.0, costs_s, launch_s=5.7).most == 1

@@ -1,14 +1,16 @@
 """The decision learner: its processes, what it measures first, what it leaves out, what that gains, when it stops."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from random import Random
 
 import numpy as np
 import pytest
 from scipy.optimize import check_grad
 
+from colltune.core.medians import medians_of
 from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status
 from colltune.core.space import Point, Space
+from colltune.distill.selection import Selection
 from colltune.learn import decision_model
 from colltune.learn.belief import MEASURED_SD, Belief, observations
 from colltune.learn.decision import DecisionLearner, DecisionSettings
@@ -17,6 +19,7 @@ from colltune.learn.gaussian import PRIOR_MEAN, _objective, _Stack, kernel, kern
 from colltune.learn.scenario_columns import scenario_columns
 from colltune.learn.selection_uncertainty import SURPRISE, TAIL, Duels, normal_loss
 from colltune.learn.told import History
+from colltune.search.campaign import MeasuredModel
 from colltune_study.testing import RING, TREE, legal, measured, small_space, true_time_s
 
 
@@ -148,7 +151,7 @@ def test_an_algorithm_that_is_bad_wherever_it_was_cheap_is_tried_at_the_far_end(
     scenarios = tuple(Scenario("bcast", n, 1, 2**p) for n in (2, 4, 8) for p in range(0, 24, 2))
     space = Space("bcast", scenarios, lambda _: (DEFAULT, late))
     learner = DecisionLearner(space, 0)
-    for _ in range(48):
+    for _ in range(52):
         [point] = learner.ask(1)
         size = point.scenario.size_bytes
         time_s = 1e-3 + 1e-10 * size if point.choices == (late,) else 1e-6 * point.scenario.nodes + 1e-9 * size
@@ -181,7 +184,35 @@ def test_a_second_look_at_a_pair_is_for_the_repetitions_that_the_first_left_howe
     twice = [looks for looks in asked.values() if len(looks) > 1]
     assert len(asked) > 300
     assert twice
-    assert all(sum(looks) == DecisionSettings().repetitions for looks in twice)
+    # What took all of them at its first look is looked at again whole, to tell what a look has of its own.
+    full = DecisionSettings().repetitions
+    assert all(len(looks) == 2 and (looks[0] == full or sum(looks) == full) for looks in twice)
+
+
+@pytest.mark.parametrize(("look_sd", "least", "most"), [(0.0, 0.0, 0.0), (0.15, 0.1, 0.25)])
+def test_what_looks_at_one_pair_differ_by_is_learnt_and_weighs_what_was_measured(
+    look_sd: float, least: float, most: float
+) -> None:
+    """Each look moves all of its repetitions; the tree is 1.2 times as fast as the ring, and everywhere alike."""
+    scenarios = tuple(Scenario("bcast", 8, 2, 1 << power) for power in range(16))
+    space = Space("bcast", scenarios, lambda _scenario: (DEFAULT, RING, TREE))
+    wrong = Counter[str]()
+    for seed in range(8):
+        random, samples = np.random.default_rng(seed), []
+        learner = DecisionLearner(space, seed)
+        while len(samples) < 60 and (points := learner.ask(1)):
+            [point] = points
+            time_s = (1e-4 if point.choices[0] == TREE else 1.2e-4) * np.exp(random.normal(0.0, look_sd))
+            times_s = tuple(float(time_s * factor) for factor in (1.0, 0.99, 1.02))
+            samples.append(Sample(point.scenario, point.choices[0], Status.OK, times_s, group=len(samples)))
+            learner.tell(samples[-1:])
+        model = learner.model()
+        assert least <= model.predict([(scenarios[0], TREE)]).measured_sd <= most
+        medians = medians_of(samples)
+        for name, one in (("model", model), ("measured", MeasuredModel(medians))):
+            selection = Selection(one, space, medians)
+            wrong[name] += sum(selection.best(scenario) != TREE for scenario in scenarios)
+    assert wrong["model"] <= 0.5 * wrong["measured"]
 
 
 def test_repeated_samples_of_a_pair_change_the_belief():

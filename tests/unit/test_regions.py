@@ -1,6 +1,7 @@
 """Decisions as regions, as people read them, and as claims."""
 
 from collections import Counter
+from statistics import median
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,7 @@ from colltune.core.proven import Decision, Verdict, mean_of_kept
 from colltune.core.rules import Region, Rule, RuleSet, Span
 from colltune.core.sample import DEFAULT, Choice, Scenario, SizeBasis
 from colltune.core.space import neighbours
-from colltune.prove.audit.claims import claims_of, cut_in_two
+from colltune.prove.audit.claims import ProofTime, claims_of, cut_in_two
 from colltune.report.diff_text import format_region
 
 TWO = RuleSet(
@@ -199,6 +200,24 @@ def test_a_region_is_cut_where_its_gain_changes_most() -> None:
     assert {s.size_bytes for s in first.scenarios} == {8, 64}
     assert {s.size_bytes for s in second.scenarios} == {512, 4096}
     assert first.stake > second.stake
+
+
+def test_a_region_is_cut_only_where_there_is_time_for_one_claim_more_of_its_calls() -> None:
+    """24 comparisons of each claim, in six tenths of the time."""
+    table = dict.fromkeys(GRID[:24], RING)
+    gains = {scenario: {8: 0.8, 64: 0.5, 512: 0.05, 4096: 0.05}[scenario.size_bytes] for scenario in table}
+    costs_s = {scenario: 0.1 if scenario.size_bytes <= 64 else 1.0 for scenario in table}
+
+    def claims(time_s: float) -> list[set[int]]:
+        made = claims_of(table, gains, dict.fromkeys(table, 1.0), time=ProofTime(time_s, costs_s))
+        return [{s.size_bytes for s in claim.scenarios} for claim in made]
+
+    whole_s = 24 * median(costs_s.values()) / 0.6
+    assert claims(0.99 * whole_s) == [{8, 64, 512, 4096}]
+    assert {frozenset(one) for one in claims(24 * 1.11 / 0.6)} == {frozenset({8, 64}), frozenset({512, 4096})}
+    # What is left is enough for one more claim of short calls; what is expected of long ones is even.
+    assert {frozenset(one) for one in claims(24 * 1.25 / 0.6)} == {frozenset(s) for s in ({8}, {64}, {512, 4096})}
+    assert len(claims(1e6)) == 3
 
 
 def test_one_scenario_cannot_be_cut() -> None:

@@ -20,7 +20,7 @@ from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.distill.decide import Decided
 from colltune.measure.contract import Source
 from colltune.prove.audit.audit import EFFORT, Audit
-from colltune.prove.audit.claims import claims_of, most_claims
+from colltune.prove.audit.claims import ProofTime, claims_of
 
 # On patterns other than the one that it was chosen on, a setting must be proven not to be slower.
 HOLDS = 0.98
@@ -139,7 +139,8 @@ class PatternProof:
             * EFFORT.comparison_cost_s(decided.default_s.get(scenario, decided.default_s[plain]), expected[scenario])
             for scenario, (plain, _) in asked.items()
         }
-        claims = claims_of(choices, expected, weights, most_claims(costs_s.values(), deadline_s - self.clock()))
+        time = ProofTime(deadline_s - self.clock(), costs_s)
+        claims = claims_of(choices, expected, weights, time=time)
         if not claims:
             return []
         before = self.launches

@@ -209,11 +209,14 @@ class Prediction:
     """Expected times of n pairs.
 
     ``log_time`` (n,): natural logarithm of the time, up to a constant that is the same for all choices of one
-    scenario (a model may know ratios only). ``std`` (n,): its standard deviation, >= 0.
+    scenario (a model may know ratios only). ``std`` (n,): its standard deviation, >= 0. ``measured_sd``:
+    what measured times are unsure by, as a standard deviation of logarithms, where ``log_time`` weighs them by that;
+    else 0, and they are to be preferred to it.
     """
 
     log_time: "NDArray[np.float64]"
     std: "NDArray[np.float64]"
+    measured_sd: float = 0.0
 
 
 class Model(Protocol):

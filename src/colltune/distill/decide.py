@@ -22,6 +22,8 @@ from colltune.distill.selection import Selection
 
 # Log speed-ups that differ by less may be noise.
 _NOISE = 0.07
+# Of what measured times are unsure by, so many standard deviations are no noise.
+_SURELY = 2.0
 # Up to so many nodes every count is decided by itself.
 _EVERY_COUNT = 16
 # What a candidate is compared with in a scenario: the default, in one form or another.
@@ -186,10 +188,11 @@ class _Gains:
 
     def _measured_slower(self) -> Iterator[tuple[int, int]]:
         """Row and column of what was slower than the default by more than noise, in any state of the heap."""
+        slower = math.exp(_NOISE + _SURELY * math.sqrt(2.0) * self._selection.measured_sd)
         for scenario, choice in self._measured:
             default = scenario, self._baseline(scenario)
             known = scenario in self._rows and choice in self._columns and default in self._measured
-            if known and any(times[scenario, choice] > math.exp(_NOISE) * times[default] for times in self._states):
+            if known and any(times[scenario, choice] > slower * times[default] for times in self._states):
                 yield self._rows[scenario], self._columns[choice]
 
     def _gain(self, scenario: Scenario, choice: Choice) -> float:

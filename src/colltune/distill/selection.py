@@ -28,17 +28,19 @@ class Selection:
     """Which choice to make at a scenario, inside the grid and between its points.
 
     Measured medians decide where all legal choices were measured. Where some were not, the model fills the gaps: its
-    predictions are shifted so that they agree on average with the scenario's measured times. A choice that is not
-    legal, or that the model holds to be infinitely slow because it failed, is never selected; nor is one that is legal
-    only beyond the grid, of which no model knows anything. Equal times go to the default, then to the first in the
-    space's order.
+    predictions are shifted so that they agree on average with the scenario's measured times. Where measured times are
+    unsure (``Prediction.measured_sd``), the model has weighed them and decides alone. A choice that is not legal, or
+    that the model holds to be infinitely slow because it failed, is never selected; nor is one that is legal only
+    beyond the grid, of which no model knows anything. Equal times go to the default, then to the first in the space's
+    order.
 
-    ``measured``: median seconds per pair.
+    ``measured``: median seconds per pair. ``measured_sd``: what the model said last.
     """
 
     model: Model
     space: Space
     measured: Measured
+    measured_sd: float = field(default=0.0, init=False)
     _log_times: dict[Scenario, Floats] = field(default_factory=dict, init=False, repr=False)
     _legal: dict[Scenario, "_Legal"] = field(default_factory=dict, init=False, repr=False)
     _together: dict[int, "_Legal"] = field(default_factory=dict, init=False, repr=False)
@@ -76,11 +78,13 @@ class Selection:
         new = [scenario for scenario in dict.fromkeys(scenarios) if scenario not in self._log_times]
         legal = [self._of(scenario) for scenario in new]
         pairs = [(scenario, choice) for scenario, some in zip(new, legal, strict=True) for choice in some.columns]
-        table, log_times, first = np.full((len(new), len(self.columns)), np.nan), self.model.predict(pairs).log_time, 0
+        table, predicted, first = np.full((len(new), len(self.columns)), np.nan), self.model.predict(pairs), 0
         for row, some in zip(table, legal, strict=True):
-            row[some.places] = log_times[first : first + len(some.places)]
+            row[some.places] = predicted.log_time[first : first + len(some.places)]
             first += len(some.places)
-        self._align({scenario: row for row, scenario in enumerate(new)}, table)
+        self.measured_sd = predicted.measured_sd
+        if not self.measured_sd:
+            self._align({scenario: row for row, scenario in enumerate(new)}, table)
         self._log_times |= dict(zip(new, table, strict=True))
 
     def _align(self, rows: Mapping[Scenario, int], table: Floats) -> None:

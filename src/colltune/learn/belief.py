@@ -34,13 +34,20 @@ _ASSUMED_WEIGHT = 4.0
 _MEDIAN = np.pi / 2.0
 
 
-def log_variances(samples: Sequence[Sequence[Sample]]) -> Floats:
+def log_variances(samples: Sequence[Sequence[Sample]], of_look: float = MEASURED_SD**2) -> Floats:
     """(n,): the variance of the log of each of n medians, which are over the repetitions of ``samples``.
 
-    The spread of a median's own repetitions is shrunk towards that of all medians, because three repetitions determine
-    a spread badly.
+    ``of_look``: what the repetitions of one sample have in common, as a variance.
     """
     times = [[time_s for sample in own for time_s in sample.times_s] for own in samples]
+    return of_look / np.array([max(len(own), 1) for own in samples]) + variances_of_medians(times)
+
+
+def variances_of_medians(times: Sequence[Sequence[float]]) -> Floats:
+    """(n,): the variance of the log of the median of each of n lists, by the spread of its repetitions.
+
+    That is shrunk towards the spread of all, because three repetitions determine a spread badly.
+    """
     count = np.array([len(own) for own in times], dtype=float)
     spread = np.array([robust_variance(own) for own in times])
     several = count > 2
@@ -49,7 +56,7 @@ def log_variances(samples: Sequence[Sequence[Sample]]) -> Floats:
     common = max(_ASSUMED_SD**2, float(np.median(spread[several]))) if several.any() else _ASSUMED_SD**2
     shrunk = (weight * spread + _ASSUMED_WEIGHT * common) / (weight + _ASSUMED_WEIGHT)
     # A time without repetitions beside it is a summary of many, as recorded tables hold them.
-    return np.asarray(MEASURED_SD**2 + np.where(count > 1, _MEDIAN * shrunk / count, 0.0))
+    return np.where(count > 1, _MEDIAN * shrunk / np.maximum(count, 1.0), 0.0)
 
 
 def robust_variance(times_s: Sequence[float]) -> float:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from colltune.core.medians import breaks
 from colltune.core.sample import Sample, Scenario, Status
 from colltune.core.space import Model, Point, Space
+from colltune.learn.again import MOST_LOOKS, UNSURE_SD, LooksAgain, look_variance
 from colltune.learn.belief import MEASURED_SD, Belief, Observations, fit_hyperparameters, log_variances, observations
 from colltune.learn.decision_model import DecisionModel, Shortlist, expected_gains
 from colltune.learn.gaussian import PRIOR_MEAN, Floats, Rows
@@ -91,6 +92,8 @@ class DecisionLearner:
         self._candidate: Mask = np.zeros(shape, dtype=bool)
         self._done = np.zeros(shape, dtype=np.intp)  # repetitions
         self._looks = np.zeros(shape, dtype=np.intp)
+        self._again = LooksAgain(self._looks, seed)
+        self._of_look = MEASURED_SD**2  # what the repetitions of a look have in common, as a variance
         self._rows: Rows = np.zeros(0, dtype=np.intp)  # the scenarios that are considered
         self._place: dict[int, int] = {}  # of a row among those
         self._theta = PRIOR_MEAN
@@ -106,6 +109,7 @@ class DecisionLearner:
         for row, scenario in enumerate(space.scenarios):
             self._candidate[row, [self._number[choice] for choice in space.choices(scenario)]] = True
         self._free = self._candidate.copy()  # candidates that are neither fully measured nor pending
+        self._pending: Mask = np.zeros(shape, dtype=bool)
 
     def tell(self, samples: Sequence[Sample]) -> None:
         new = self._history.tell(samples)
@@ -114,7 +118,8 @@ class DecisionLearner:
         for sample in samples:
             row, number = self._row.get(sample.scenario), self._number.get(sample.choice)
             if row is not None and number is not None:
-                self._free[row, number] = self._is_free(row, number)
+                self._pending[row, number] = False
+                self._free[row, number] = self._open((row, number))
                 self._plan = [one for one in self._plan if one[:2] != (self._place.get(row), number)]
         if any(sample.status is not Status.OK for sample in new):
             self._belief = None
@@ -125,6 +130,7 @@ class DecisionLearner:
         for choice in point.choices:
             if row is not None and choice in self._number:
                 self._free[row, self._number[choice]] = False
+                self._pending[row, self._number[choice]] = True
 
     def ask(self, count: int) -> list[Point]:
         belief, duels = self._believe()
@@ -132,10 +138,11 @@ class DecisionLearner:
         self._plan = [one for one in self._plan if free[one[:2]]]
         if len(self._plan) < count:
             self._plan = self._planned(belief, duels, free, count + int(_NEWS * self._history.known))
-        points = [
-            Point(self._space.scenarios[self._rows[place]], (self._choices[number],), repetitions)
-            for place, number, repetitions in self._plan[:count]
-        ]
+        points = []
+        for place, number, repetitions in self._plan[:count]:
+            row = int(self._rows[place])
+            self._again.note_asked(row, number)
+            points.append(Point(self._space.scenarios[row], (self._choices[number],), repetitions))
         return points or self._elsewhere(count)
 
     def _planned(self, belief: Belief, duels: Duels, free: Mask, count: int) -> list[tuple[int, int, int]]:
@@ -147,6 +154,13 @@ class DecisionLearner:
         while len(plan) < count and (first := self._begin(cost, free) or self._probe(cost, free)):
             free[first] = False
             plan.append((*first, int(look[first])))
+        worth, known = self._weights[self._rows][:, None] / cost, self._history.known
+        while len(plan) < count and self._looks_twice:
+            if (again := self._again.draw(self._rows, self._candidate, worth, plan, known)) is None:
+                break
+            free[again] = False
+            self._free[self._rows[again[0]], again[1]] = True  # it may be measured in full
+            plan.append((*again, int(look[again])))
         while len(plan) < count and free.any():
             shortlist, rows, numbers = self._shortlist(belief, duels, free, cost, look)
             while len(plan) < count and (taken := shortlist.take()) is not None:
@@ -172,7 +186,7 @@ class DecisionLearner:
                     places.append(place)
                     numbers.append(number)
                     repetitions.append(point.repetitions or self._settings.repetitions)
-        noise = _result_variance(np.array(repetitions, np.intp))
+        noise = self._result_variance(np.array(repetitions, np.intp))
         gains = expected_gains(belief, duels, np.array(places, np.intp), np.array(numbers, np.intp), noise)
         of_points = np.bincount(np.array(owner, np.intp), gains, minlength=len(points))
         return np.asarray(of_points * (len(self._space.scenarios) / max(len(self._rows), 1)))
@@ -208,13 +222,20 @@ class DecisionLearner:
             self._number, self._history, self._seen(), self._seed, settings.freedom, settings.fit_iterations
         )
 
-    def _is_free(self, row: int, number: int) -> bool:
-        settings = self._settings
-        return bool(
-            self._candidate[row, number]
-            and self._done[row, number] < settings.repetitions
-            and self._looks[row, number] < (2 if settings.fewest < settings.repetitions else 1)
-        )
+    def _open(self, at: tuple[int, int] | slice) -> Mask:
+        """Of the pair or of the rows ``at``: the candidates that are not fully measured, pending or not."""
+        most = MOST_LOOKS if self._is_unsure else 2 if self._looks_twice else 1
+        left = self._is_unsure | (self._done[at] < self._settings.repetitions)
+        return np.asarray(self._candidate[at] & left & (self._looks[at] < most))
+
+    @property
+    def _looks_twice(self) -> bool:
+        return self._settings.fewest < self._settings.repetitions
+
+    @property
+    def _is_unsure(self) -> bool:
+        """Whether looks differ by more than further repetitions within one tell."""
+        return self._looks_twice and self._of_look > UNSURE_SD**2
 
     def _account(self, sample: Sample) -> None:
         row, number = self._row.get(sample.scenario), self._number.get(sample.choice)
@@ -235,12 +256,14 @@ class DecisionLearner:
 
     def _seen(self) -> Observations:
         times = self._history.times()
+        samples = [self._history.samples_of(pair) for pair in times]
+        self._of_look = look_variance(samples)
         return observations(
             scenario_columns([scenario for scenario, _ in times]),
             [self._place.get(self._row.get(scenario, -1), -1) for scenario, _ in times],
             [self._number[choice] for _, choice in times],
             list(times.values()),
-            log_variances([self._history.samples_of(pair) for pair in times]),
+            log_variances(samples, self._of_look),
         )
 
     def _believe(self) -> tuple[Belief, Duels]:
@@ -272,7 +295,9 @@ class DecisionLearner:
         iterations = self._settings.fit_iterations if hyperparameters and known >= 8 else 0
         if iterations:
             self._fitted = known
-        seen, choices = self._seen(), len(self._choices)
+        was_unsure, seen, choices = self._is_unsure, self._seen(), len(self._choices)
+        if self._is_unsure != was_unsure:
+            self._free = self._open(slice(None)) & ~self._pending
         self._theta = fit_hyperparameters(self._theta, seen, choices, self._seed, iterations)
         self._belief = Belief(self._all_columns[rows], choices, seen, self._theta, self._settings.freedom)
         self._duels = None
@@ -283,7 +308,7 @@ class DecisionLearner:
         self._outside += places.count(-1)
         if self._belief is None or self._outside > _OUTSIDE * self._history.known:
             return False
-        noise = log_variances([[sample] for sample in self._news]).tolist()
+        noise = log_variances([[sample] for sample in self._news], self._of_look).tolist()
         for sample, place, variance in zip(self._news, places, noise, strict=True):
             if place >= 0:
                 self._belief.update(place, self._number[sample.choice], math.log(sample.time_s), variance)
@@ -307,7 +332,7 @@ class DecisionLearner:
         fitting = np.maximum(self._settings.box_s / time_s, self._settings.fewest)
         first = np.minimum(fitting, full).astype(np.intp)
         first = np.where(2 * first >= full, full, first)
-        return np.where(done > 0, np.maximum(full - done, 1), first)
+        return first if self._is_unsure else np.where((done > 0) & (done < full), full - done, first)
 
     def _expected_s(self, belief: Belief) -> Floats:
         """(N, M): the time of a call of each pair."""
@@ -332,8 +357,12 @@ class DecisionLearner:
             cells = cells[np.unique(np.concatenate(kept))]
         rows, numbers = np.divmod(cells, free.shape[1])
         worth = random.uniform(0.999, 1.0, len(rows)) / cost[rows, numbers] ** self._settings.thrift
-        noise = _result_variance(look[rows, numbers])
+        noise = self._result_variance(look[rows, numbers])
         return Shortlist(belief, duels, rows, numbers, noise, worth), rows, numbers
+
+    def _result_variance(self, repetitions: Rows) -> Floats:
+        """Of the log of a median of so many repetitions, before it is measured."""
+        return np.asarray(self._of_look + _REPETITION_SD**2 / repetitions)
 
     def _begin(self, cost: Floats, free: Mask) -> tuple[int, int] | None:
         """The cheapest unmeasured pair in the first scenario of the design that has one."""
@@ -357,8 +386,3 @@ class DecisionLearner:
 def _greatest(values: Floats, count: int) -> Rows:
     """The places of the ``count`` greatest of more values."""
     return np.argpartition(-values, count)[:count]
-
-
-def _result_variance(repetitions: Rows) -> Floats:
-    """Of the log of a median of so many repetitions, before it is measured."""
-    return np.asarray(MEASURED_SD**2 + _REPETITION_SD**2 / repetitions)

@@ -10,11 +10,15 @@ import numpy as np
 
 from colltune.core.sample import Choice
 from colltune.core.space import Prediction
-from colltune.learn.belief import MEASURED_SD, Belief, Observations, fit_hyperparameters
+from colltune.learn.belief import Belief, Observations, fit_hyperparameters
 from colltune.learn.gaussian import PRIOR_MEAN, Floats, Rows
 from colltune.learn.scenario_columns import scenario_columns
 from colltune.learn.selection_uncertainty import Duels, tailed_loss
 from colltune.learn.told import History, Pair
+
+# Where half of the measured times are less sure than this, as a standard deviation of their logarithms, the fastest of
+# many is half luck, and a scenario says less of itself than those around it do.
+_WEIGHED = 0.1
 
 
 class DecisionModel:
@@ -30,6 +34,8 @@ class DecisionModel:
         iterations: int,
     ) -> None:
         """``freedom``: see ChoiceProcess; ``iterations`` of the fit of the hyperparameters."""
+        noise_sd = float(np.sqrt(np.median(seen.noise)))
+        self._measured_sd = noise_sd if noise_sd > _WEIGHED else 0.0
         self._number, self._history = number, history
         pairs = list(history.times())
         self._row_of = {scenario: row for row, scenario in enumerate(dict.fromkeys(scenario for scenario, _ in pairs))}
@@ -54,7 +60,7 @@ class DecisionModel:
         excluded = np.zeros(len(pairs), dtype=bool)
         if self._history.anything_failed:
             excluded[:] = [self._history.excluded(*pair) for pair in pairs]
-        return Prediction(np.where(excluded, np.inf, log_time), np.sqrt(variance))
+        return Prediction(np.where(excluded, np.inf, log_time), np.sqrt(variance), self._measured_sd)
 
 
 # Pairs times scenarios that are looked at: a few milliseconds.
@@ -108,7 +114,7 @@ class Shortlist:
         best = int(self._score.argmax())
         alike = np.flatnonzero((self._numbers == self._numbers[best]) & (self._score >= 0.0))
         known = self._covariance[best].copy()
-        shares = self._covariance[alike, self._rows[best]] / (max(known[self._rows[best]], 0.0) + MEASURED_SD**2)
+        shares = self._covariance[alike, self._rows[best]] / (max(known[self._rows[best]], 0.0) + self._noise[best])
         self._covariance[alike] -= shares[:, None] * known
         self._score[alike] = self._scores(alike)
         self._score[best] = -1.0

@@ -31,7 +31,7 @@ from colltune.distill.decide import Baseline, Decided
 from colltune.distill.minimal_rules import distill_proven
 from colltune.measure.contract import Effort, Source
 from colltune.prove.audit.audit import EFFORT, Audit
-from colltune.prove.audit.claims import claims_of, most_claims
+from colltune.prove.audit.claims import ProofTime, claims_of
 from colltune.prove.audit.worth import captured_by
 from colltune.prove.compare.in_force import FilesComparison
 from colltune.prove.time_plan import FEWEST_FILE_LAUNCHES
@@ -258,8 +258,8 @@ class Proof:
             if choice != DEFAULT
         }
         once_s = self.launch_s if self.bench.by_launches else 0.0
-        most = most_claims(costs_s.values(), deadline_s - self.bench.now_s(), once_s)
-        claims = claims_of(decided.choices, decided.gains, weights, most)
+        time = ProofTime(deadline_s - self.bench.now_s(), costs_s, once_s)
+        claims = claims_of(decided.choices, decided.gains, weights, time=time)
         if not claims:
             return Judged((), 0.0)
         # What a model expects of the default between two sizes is off just where another choice gains most.

@@ -16,7 +16,7 @@ from colltune.judge import evidence
 from colltune.prove.audit.claims import Claim, cut_in_two
 from colltune.prove.audit.effects import BELIEVED, GREATEST, ChoiceEffect, Seen
 from colltune.prove.audit.harm import ClaimOutlook, Floats, outlook_of, own_means
-from colltune.prove.audit.taken import SLOWED, SLOWED_SINCE, Bests, Measured, PairTimes, Taken
+from colltune.prove.audit.taken import SLOWED, SLOWED_SINCE, Bests, Measured, PairTimes, Taken, centre
 
 # Error with which a claim is given up: it costs a gain, and no user is the slower for it.
 _GIVEN_UP = 0.10
@@ -224,11 +224,11 @@ class Case:
                 )
             for view, how in zip(zip(*(one.others for one in self.counted), strict=True), _VIEWS, strict=True):
                 values = [value for value in view if value is not None]
-                if values and fmean(values) <= min(0.0, self.floor):
-                    other = math.exp(fmean(values))
+                if values and centre(values) <= min(0.0, self.floor):
+                    other = math.exp(centre(values))
                     return self._refuse(f"{middle:.2f} times as fast from a common start, {other:.2f} times {how}")
-            if (near := self.near_best) and fmean(near) <= min(0.0, self.floor):
-                near_text = f"{math.exp(fmean(near)):.2f} times where the default was near its best"
+            if (near := self.near_best) and centre(near) <= min(0.0, self.floor):
+                near_text = f"{math.exp(centre(near)):.2f} times where the default was near its best"
                 return self._refuse(f"{middle:.2f} times as fast on average, {near_text}")
             self.verdict, self.basis = Verdict.KEPT, self.counted
             self.proven_low = max(self.interval(yardstick)[0], math.exp(self.floor))

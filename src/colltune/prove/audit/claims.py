@@ -7,10 +7,10 @@ the gain that is expected of them differs most, so that each stands or falls by 
 
 import heapq
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import count, pairwise
 from statistics import median
 
 import numpy as np
@@ -22,14 +22,13 @@ from colltune.core.space import neighbours
 Floats = NDArray[np.float64]
 # Doublings of the nodes, the ranks per node and the size that count as equally far.
 _DOUBLINGS = (1.0, 1.0, 2.0)
-# A region in which the expected log speed-ups differ by less than this and that spans less than so much is not cut.
-_EVEN, _NARROW = 0.02, 1.5
+# An expected log speed-up is unsure by so much, as a standard deviation. Where the means of two parts differ by less
+# than so many standard deviations of their difference, a region is not cut.
+_UNSURE, _APART = 0.1, 2.0
 # A claim takes about so many comparisons; and more claims than this make tables that nobody reads.
-COMPARISONS, _MOST_CLAIMS = 24, 240
+COMPARISONS, MOST_CLAIMS = 24, 240
 # Of the time for a proof, what launches are expected to take.
 _LAUNCH_SHARE = 0.4
-# What a cut by place alone counts beside one by the gain: variance of log speed-up for a whole unit of distance.
-_BY_PLACE = 0.02**2
 
 
 @dataclass(frozen=True)
@@ -88,32 +87,56 @@ def places_of(scenarios: Sequence[Scenario]) -> Floats:
     return np.asarray(np.log2(values) / np.array(_DOUBLINGS))
 
 
+@dataclass(frozen=True)
+class ProofTime:
+    """``time_s`` seconds for a proof, in which a comparison takes ``costs_s``, by scenario.
+
+    ``launch_s``: what a launch takes, where each call is compared once in each; else 0.
+    """
+
+    time_s: float
+    costs_s: Mapping[Scenario, float]
+    launch_s: float = 0.0
+
+    @property
+    def most(self) -> int:
+        """Claims, as far as the number of launches lets bring them to an end."""
+        if not self.launch_s:
+            return MOST_CLAIMS
+        launches = max(self.time_s, 0.0) / (self.launch_s + sum(self.costs_s.values()))
+        return min(max(int(launches * len(self.costs_s) / COMPARISONS), 1), MOST_CLAIMS)
+
+    def claim_s(self, claim: Claim) -> float:
+        """What its comparisons take until it is proven or refused."""
+        return COMPARISONS * median(self.costs_s[scenario] for scenario in claim.scenarios)
+
+
 def claims_of(
-    decided: Mapping[Scenario, Choice], gains: Mapping[Scenario, float], weights: Mapping[Scenario, float], most: int
+    decided: Mapping[Scenario, Choice],
+    gains: Mapping[Scenario, float],
+    weights: Mapping[Scenario, float],
+    most: int = MOST_CLAIMS,
+    time: ProofTime | None = None,
 ) -> list[Claim]:
     """The connected regions of ``decided`` that depart from the default, cut into no more than ``most`` by the cuts.
 
-    ``gains`` and ``weights`` as in Claim. The greatest stake comes first.
+    And into no more than ``time`` is enough for. ``gains`` and ``weights`` as in Claim. The greatest stake comes first.
     """
     whole = [
         Claim(choice, tuple(part), tuple(gains[s] for s in part), tuple(weights[s] for s in part))
         for choice, part in _connected(decided)
     ]
-    return sorted(_cut(whole, most), key=lambda claim: -claim.stake)
+    return sorted(_cut(whole, most, time), key=lambda claim: -claim.stake)
 
 
-def most_claims(costs_s: Collection[float], time_s: float, launch_s: float = 0.0) -> int:
-    """As many as can be brought to an end in ``time_s``, where comparisons take ``costs_s``.
+def most_claims(comparison_s: float, time_s: float) -> int:
+    """As many as can be brought to an end in ``time_s``, where each comparison takes ``comparison_s``."""
+    return min(int(_comparing_s(time_s) / (COMPARISONS * comparison_s)), MOST_CLAIMS) if comparison_s > 0.0 else 0
 
-    ``launch_s``: what a launch takes, where each call is compared once in each; else 0.
-    """
-    if not costs_s:
-        return 0
-    most = int(max((1.0 - _LAUNCH_SHARE) * time_s, 0.0) / (COMPARISONS * median(costs_s)))
-    if launch_s:
-        launches = max(time_s, 0.0) / (launch_s + sum(costs_s))
-        most = min(most, max(int(launches * len(costs_s) / COMPARISONS), 1))
-    return min(most, _MOST_CLAIMS)
+
+def _comparing_s(time_s: float) -> float:
+    """What launches leave of it."""
+    return (1.0 - _LAUNCH_SHARE) * max(time_s, 0.0)
 
 
 def cut_in_two(claim: Claim) -> tuple[Claim, Claim] | None:
@@ -142,26 +165,42 @@ def _connected(decided: Mapping[Scenario, Choice]) -> list[tuple[Choice, list[Sc
     return groups
 
 
-def _cut(claims: Sequence[Claim], most: int) -> list[Claim]:
+def _cut(claims: Sequence[Claim], most: int, time: ProofTime | None) -> list[Claim]:
+    """By the cuts that tell most of the gain for the time that one more claim takes."""
+    most, claim_s = (most, lambda _claim: 1.0) if time is None else (min(most, time.most), time.claim_s)
+    left_s = math.inf if time is None else _comparing_s(time.time_s) - sum(map(claim_s, claims))
     done: list[Claim] = []
-    open_cuts: list[tuple[float, int, Claim, tuple[Claim, Claim]]] = []
-    number = 0
+    open_cuts: list[tuple[float, int, float, Claim, tuple[Claim, Claim]]] = []
+    number = count()
 
     def consider(claim: Claim) -> None:
-        nonlocal number
-        found = _best_cut(claim)
-        if found is None:
+        cut = _best_cut(claim)
+        if cut is None or not _tells(*cut[1]):
             done.append(claim)
         else:
-            number += 1
-            heapq.heappush(open_cuts, (-found[0], number, claim, found[1]))
+            more_s = sum(map(claim_s, cut[1])) - claim_s(claim)
+            heapq.heappush(open_cuts, (-cut[0] / max(more_s, 1e-9), next(number), more_s, claim, cut[1]))
 
     for claim in claims:
         consider(claim)
     while open_cuts and len(done) + len(open_cuts) < most:
-        for part in heapq.heappop(open_cuts)[3]:
+        _, _, more_s, claim, parts = heapq.heappop(open_cuts)
+        if more_s > left_s:
+            done.append(claim)
+            continue
+        left_s -= more_s
+        for part in parts:
             consider(part)
-    return [*done, *(claim for _, _, claim, _ in open_cuts)]
+    return [*done, *(claim for *_, claim, _ in open_cuts)]
+
+
+def _tells(low: Claim, high: Claim) -> bool:
+    """Whether the gains of the two differ by more than what is expected is unsure by."""
+    if not (sum(low.weights) and sum(high.weights)):
+        return False
+    means = [float(np.average(part.gains, weights=part.weights)) for part in (low, high)]
+    often = [sum(part.weights) ** 2 / sum(weight**2 for weight in part.weights) for part in (low, high)]
+    return abs(means[0] - means[1]) > _APART * _UNSURE * math.sqrt(1.0 / often[0] + 1.0 / often[1])
 
 
 def _best_cut(claim: Claim) -> tuple[float, tuple[Claim, Claim]] | None:
@@ -169,15 +208,12 @@ def _best_cut(claim: Claim) -> tuple[float, tuple[Claim, Claim]] | None:
     if len(claim.scenarios) < 2:
         return None
     places, gains, weights = claim.places, np.array(claim.gains), np.array(claim.weights)
-    extent = places.max(axis=0) - places.min(axis=0)
-    if float(gains.max() - gains.min()) < _EVEN and float(extent.max()) < _NARROW:
-        return None
     best: tuple[float, NDArray[np.bool_]] | None = None
     for axis in range(3):
         values = np.unique(places[:, axis])
         for low, high in pairwise(values):
             below = places[:, axis] <= 0.5 * (low + high)
-            drop = _between(gains, weights, below) + _BY_PLACE * _between(places[:, axis], weights, below)
+            drop = _between(gains, weights, below)
             if best is None or drop > best[0]:
                 best = (drop, below)
     if best is None or not math.isfinite(best[0]):

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import NamedTuple
 
+import numpy as np
+
 from colltune.core.sample import Choice, Heaps, OtherViews, Scenario
 from colltune.prove.audit.effects import Seen
 
@@ -20,6 +22,16 @@ from colltune.prove.audit.effects import Seen
 SLOWED, SLOWED_SINCE, _ALONE = math.log(1.5), math.log(2.0), math.log(1.15)
 # So many comparisons of a collective tell what a launch does to all of its choices.
 _SEVERAL = 3
+
+
+def centre(values: Sequence[float]) -> float:
+    """The median of the means of all pairs of ``values``, one with itself too (Hodges and Lehmann 1963).
+
+    As sure as the mean where they are normal. One comparison that met something else altogether does not move it.
+    """
+    array = np.array(values)
+    first, second = np.triu_indices(len(array))
+    return float(np.median(0.5 * (array[first] + array[second])))
 
 
 class PairTimes(NamedTuple):
