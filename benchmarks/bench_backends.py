@@ -32,7 +32,7 @@ from colltune.core.rules import RuleSet
 from colltune.core.sample import DEFAULT, Choice, SizeBasis
 from colltune.emit.live_rules import LIVE_FILE, LiveEmitter
 from colltune.judge.verdict import fewest_launches
-from colltune.machine.compile import build_library
+from colltune.mpi.programs import library_for
 from colltune.prove.compare.two_sides import scenarios_to_verify, verify
 from colltune.session.tuning.options import Listener, TuneOptions
 from colltune.session.tuning.tune import tune
@@ -115,7 +115,7 @@ def select_ns(bench: Workbench, choice: Choice, place: Path) -> float:
     subprocess.run([str(bench.installation.mpicc), "-O2", str(place / "timer.c"), "-o", str(program)], check=True)
     rules = LiveEmitter(bench.catalogue, bench.settings).emit([RuleSet.always("allreduce", SizeBasis.MESSAGE, choice)])
     (place / LIVE_FILE).write_bytes(rules[LIVE_FILE])
-    library = build_library(bench.installation.mpicc)
+    library = library_for(bench.installation, place)
     live = {"LD_PRELOAD": str(library), "COLLTUNE_SELECT": str(place / LIVE_FILE)}
     # The same algorithm without the selector, so that what differs is the selector alone.
     forced = dict(bench.catalogue.settings("allreduce", choice))

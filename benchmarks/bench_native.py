@@ -22,9 +22,10 @@ from pathlib import Path
 from statistics import median
 
 from colltune.alltoallv.lookup_table import save_table
-from colltune.machine.compile import build_library, preload_variables
+from colltune.machine.compile import preload_variables
 from colltune.mpi.detect import find_mpi
 from colltune.mpi.installation import Installation
+from colltune.mpi.programs import library_for
 from colltune.profile.profile_files import preload_environment
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,8 +39,8 @@ def main() -> None:
         place = Path(name)
         program, source = place / "many_calls", ROOT / "tests" / "native" / "many_calls.c"
         subprocess.run([str(mpi.mpicc), "-O2", str(source), "-o", str(program)], check=True)
-        profiled = preload_environment(build_library(mpi.mpicc, place), place / "app.json", os.environ)
-        selecting = live_environment(build_library(mpi.mpicc, place), place)
+        profiled = preload_environment(library_for(mpi, place), place / "app.json", os.environ)
+        selecting = live_environment(library_for(mpi, place), place)
         measuring = {**selecting, "COLLTUNE_MEASURE": str(place / "measure")}
         plain = dict(os.environ)
         ways = {
@@ -86,8 +87,7 @@ def other_ns(mpi: Installation, place: Path) -> float:
     program, table = place / f"other_calls_{mpi.library}", place / "empty.rules"
     subprocess.run([str(mpi.mpicc), "-O2", str(ROOT / "tests/native/many_calls.c"), "-o", str(program)], check=True)
     save_table(table, [], {})
-    preloaded = preload_variables(build_library(mpi.mpicc, place), os.environ)
-    under = {**os.environ, **preloaded, "COLLTUNE_ALLTOALLV": str(table)}
+    under = {**os.environ, **preload_variables(library_for(mpi, place), os.environ), "COLLTUNE_ALLTOALLV": str(table)}
     return round(median(call_ns(program, under, "") - call_ns(program, {**os.environ}, "") for _ in range(LAUNCHES)), 1)
 
 

@@ -16,8 +16,9 @@ from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.rules import RuleSet
 from colltune.deploy.live_selector import FOLDER, with_live
 from colltune.emit.live_rules import LIVE_FILE, live_basis
-from colltune.machine.compile import build_library
+from colltune.machine.compile import cache_directory
 from colltune.mpi.installation import Installation
+from colltune.mpi.programs import library_for
 from colltune.store.earlier import GAIN, HISTORY
 from colltune.store.tuning import Tuning, save_tuning
 from commands import run_to_end
@@ -95,7 +96,7 @@ class Site:
         hosts, ranks = str(self.cluster.host_file(self.ppn)), str(self.ppn * len(self.cluster.hosts))
         behind = [preload or str(self.slow_calls()), self.cluster.environment.get("LD_PRELOAD", "")]
         # Our library comes first, and is left there, so that what is longer is the MPI's.
-        first = [] if tuned is None else [str(build_library(self.bench.installation.mpicc))]
+        first = [] if tuned is None else [str(library_for(self.bench.installation, cache_directory(os.environ)))]
         told = {"LD_PRELOAD": ":".join(filter(None, [*first, *behind]))}
         told |= {"CT_SLOW": slow, "CT_SLOW_US": str(slow_us), "CT_SLOW_VARIABLE": NEUTRAL} if slow else {}
         job = [str(self.bench.installation.mpiexec)]

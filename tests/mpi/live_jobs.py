@@ -12,8 +12,10 @@ from jobs import ON_EITHER
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.rules import RuleSet
 from colltune.emit.live_rules import LIVE_FILE, LiveEmitter
-from colltune.machine.compile import build, build_library
+from colltune.machine.compile import build, cache_directory
+from colltune.machine.prebuilt import build_library
 from colltune.mpi.installation import Installation
+from colltune.mpi.programs import library_for
 from colltune.prove.replay.conformance import PROGRAM
 from commands import run_to_end
 from compiled import C_FLAGS, wrapper
@@ -61,7 +63,7 @@ class Live:
 
 def live(installation: Installation, directory: Path) -> Live:
     bench = open_workbench(MachineOptions(mpiexec=str(installation.mpiexec), ppn=4), {**os.environ, **ON_EITHER})
-    return Live(bench, build_library(installation.mpicc), directory)
+    return Live(bench, library_for(installation, cache_directory(os.environ)), directory)
 
 
 def sanitized(mpi: Live) -> Live:
@@ -71,5 +73,6 @@ def sanitized(mpi: Live) -> Live:
     if not Path(asan).is_file():
         pytest.skip("no AddressSanitizer beside the C compiler")
     flags = ["-g", *C_FLAGS, "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    target = build_library(wrapper(mpi.bench.installation.mpicc, *flags))
+    installation = mpi.bench.installation
+    target = build_library(wrapper(installation.mpicc, *flags), installation.libmpi, cache_directory(os.environ))
     return Live(mpi.bench, Path(f"{asan}:{target}"), mpi.directory)

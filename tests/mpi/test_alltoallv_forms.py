@@ -9,8 +9,9 @@ import pytest
 from jobs import OPENMPI, QUIET
 from test_alltoallv_use import table
 
-from colltune.machine.compile import build_library
+from colltune.mpi.detect import find_mpi
 from colltune.mpi.installation import Installation, Library
+from colltune.mpi.programs import library_for
 from commands import run_to_end
 from compiled import C_FLAGS, compiled
 
@@ -48,7 +49,7 @@ class Kit:
 @pytest.fixture(scope="module", params=["mpi", "openmpi"])
 def kit(request: pytest.FixtureRequest, cache: Path) -> Kit:
     found: Installation = request.getfixturevalue(request.param)
-    library = build_library(str(found.mpicc), cache)
+    library = library_for(found, cache)
     openmpi = found.library is Library.OPENMPI
     return Kit(str(found.mpiexec), str(found.mpicc), openmpi, library)
 
@@ -126,7 +127,7 @@ def test_fortran(cache: Path, tmp_path: Path, name: str, interface: str) -> None
     mpicc, mpiexec, mpif90 = (shutil.which(f"{tool}.{name}") for tool in ("mpicc", "mpiexec", "mpif90"))
     if mpicc is None or mpiexec is None or mpif90 is None or shutil.which("gfortran") is None:
         pytest.skip(f"no Fortran for {name}")
-    kit = Kit(mpiexec, mpicc, name == "openmpi", build_library(mpicc, cache))
+    kit = Kit(mpiexec, mpicc, name == "openmpi", library_for(find_mpi(mpiexec, os.environ), cache))
     flags = (f"-D{interface}", "-w", "-fallow-argument-mismatch")
     lines = kit.ran(kit.compiled("alltoallv_fortran.F90", mpif90, *flags), 3, _by(tmp_path, "linear"))
     assert lines == [["alltoallv", "4", "0"], ["alltoallw", "4", "0"], ["alltoallv_in_place", "0", "0"]]

@@ -20,8 +20,8 @@ from colltune.core.sample import DEFAULT, TUNABLE, Choice, Environment, SizeBasi
 from colltune.deploy.live_selector import with_live
 from colltune.emit.contract import variables_for
 from colltune.emit.mpich.selection_file import MpichEmitter
-from colltune.machine.compile import build_library
 from colltune.mpi.installation import Installation, Library
+from colltune.mpi.programs import library_for
 from colltune.store.tuning import Tuning, save_tuning
 from commands import run_to_end
 from compiled import program
@@ -192,8 +192,8 @@ def test_a_program_whose_calls_met_none_is_told_why(kit: Kit, way: str) -> None:
 
 def test_a_program_that_counts_nothing_is_told(kit: Kit, cache: Path, tmp_path: Path) -> None:
     mpi, _, tuned = kit
-    build_library(mpi.mpicc)
-    for path in (*cache.glob("libcolltune-*"), *cache.glob("probe-*")):
+    library_for(mpi, cache)
+    for path in [path for name in ("libcolltune", "shim", "entry") for path in cache.glob(f"{name}-*")]:
         shutil.copy(path, tmp_path)
     done = run_to_end(
         [*COLLTUNE, "run", "--prove", str(tuned), "--", str(mpi.mpiexec), "-n", "1", "true"],

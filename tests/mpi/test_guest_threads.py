@@ -4,6 +4,7 @@ The sanitizer sees what it compiled: the library and the program. The MPI librar
 ignored, since they would order all calls, and hide the races beside them.
 """
 
+import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,8 @@ from pathlib import Path
 import pytest
 from guests import Guest, guest_fixtures
 
-from colltune.machine.compile import build_library
+from colltune.machine.compile import cache_directory
+from colltune.machine.prebuilt import build_library
 from commands import run_to_end
 from compiled import compiled, wrapper
 
@@ -50,7 +52,9 @@ def watched(guest: Guest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tu
     sanitizer = runtime(tmp_path)
     mpicc = str(guest.bench.installation.mpicc)
     program = compiled(mpicc, *_FLAGS, "guest_process.c", "-lm", "-ldl")
-    library = build_library(wrapper(mpicc, "-g", "-O1", "-fsanitize=thread"))
+    library = build_library(
+        wrapper(mpicc, "-g", "-O1", "-fsanitize=thread"), guest.bench.installation.libmpi, cache_directory(os.environ)
+    )
     ignored = tmp_path / "ignored"
     ignored.write_text("".join(f"called_from_lib:/{name}$\n" for name in foreign_libraries(program)))
     # PMIx wants one address for its memory in all processes, which the sanitizer has taken.

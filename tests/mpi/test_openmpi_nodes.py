@@ -16,8 +16,9 @@ from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import DEFAULT, Choice, Scenario, SizeBasis, Status
 from colltune.emit.live_rules import LIVE_FILE, LiveEmitter, live_basis
 from colltune.emit.openmpi.han import HAN_FILE
-from colltune.machine.compile import build_library
+from colltune.machine.compile import cache_directory
 from colltune.mpi.installation import Installation
+from colltune.mpi.programs import library_for
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL
 from commands import run_to_end
@@ -99,7 +100,7 @@ def test_file_and_control_variables_run_the_same(bench: Workbench, show: Show, t
 
     allreduce's nonoverlapping is left out: it calls reduce and bcast, for which the file has rules of its own.
     """
-    library = build_library(bench.installation.mpicc)
+    library = library_for(bench.installation, cache_directory(os.environ))
     for number in (1, 3):
         chosen = {c: bench.catalogue.choices(c)[number] for c in ("allreduce", "bcast", "reduce", "alltoall")}
         filed = [RuleSet.always(name, bench.catalogue.collective(name).basis, c) for name, c in chosen.items()]

@@ -21,9 +21,10 @@ from colltune.emit.live_rules import LIVE_FILE, LiveEmitter, live_basis
 from colltune.emit.openmpi.lint_rules import lint_rules_files
 from colltune.emit.openmpi.reader import read_rows
 from colltune.emit.openmpi.rules_file import RULES_FILE, OpenMpiEmitter
-from colltune.machine.compile import build, build_library
+from colltune.machine.compile import build, cache_directory
 from colltune.measure.contract import Effort
 from colltune.mpi.installation import Installation
+from colltune.mpi.programs import library_for
 from colltune.prove.replay.conformance import replay_arguments, run_conformance
 from colltune.prove.replay.on_workbench import departing
 from colltune.store.journal import read_journal
@@ -157,7 +158,7 @@ def test_a_file_runs_what_was_measured_by_control_variables(
     by_file = show(4, [960], emitted(emitter, *filed))
     live = [RuleSet.always(name, live_basis(emitter.catalogue, name), choice) for name, choice in chosen.items()]
     (tmp_path / LIVE_FILE).write_bytes(LiveEmitter(emitter.catalogue, bench.settings).emit(live)[LIVE_FILE])
-    preload = f"{build_library(bench.installation.mpicc)}:{namer()}"
+    preload = f"{library_for(bench.installation, cache_directory(os.environ))}:{namer()}"
     calls = [(name, 960) for name in NAMED]
     command = bench.command(
         making(bench.installation.mpicc, calls, 4),

@@ -186,7 +186,7 @@ def test_a_link_is_no_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("way", ["link", "writable", pytest.param("owner", marks=root_only)])
 def test_a_program_that_is_not_our_own_is_compiled_again(mpi: Installation, way: str, tmp_path: Path) -> None:
-    made = build(mpi.mpicc, "probe", tmp_path)
+    made = build(mpi.mpicc, "conformance", tmp_path)
     program = made.read_bytes()
     if way == "link":
         made.rename(tmp_path / "eve")
@@ -194,7 +194,7 @@ def test_a_program_that_is_not_our_own_is_compiled_again(mpi: Installation, way:
     else:
         made.write_bytes(b"#!/bin/sh\n")
         made.chmod(0o722) if way == "writable" else os.chown(made, ANOTHER, ANOTHER)
-    assert build(mpi.mpicc, "probe", tmp_path) == made
+    assert build(mpi.mpicc, "conformance", tmp_path) == made
     assert is_own(made)
     assert made.read_bytes() == program
 

@@ -157,30 +157,7 @@ def build_parts(mpicc: str | Path, names: Sequence[str], cache: Path | None = No
 
 def build_cpp(compiler: str | Path, directory: Path, cache: Path | None = None) -> Path:
     """The program made from the C++ in ``directory``; compiled if it is not yet there. Raises as ``build``."""
-    return _made(compiler, Compilation.within(compiler, [directory], [directory], ".cpp"), directory.name, cache)
-
-
-def build_library(mpicc: str | Path, cache: Path | None = None) -> Path:
-    """libcolltune.so, which is preloaded into MPI programs (see native/shim/shim.h); compiled if it is not yet there.
-
-    Its core is beside it, a library of its own. It has only those of its functions visible that this MPI has. Raises
-    as ``build``.
-    """
-    cache = cache or cache_directory(os.environ)
-    library, missing = _answer(build(mpicc, "probe", cache))
-    identity = "\n".join([library, *missing])
-    core, entry = library_sources(mpicc, library)
-    target = cache / f"libcolltune-{_digest(mpicc, identity, core, entry)}.so"
-    beside = core_beside(target, library)
-    if not is_own(beside):
-        compile_source([str(mpicc), *core.arguments], LIBRARY_PARTS[0], beside)
-    if not is_own(target):
-        with tempfile.NamedTemporaryFile("w", suffix=".map") as script:
-            script.write("{ local: " + " ".join(f"{name};" for name in missing) + " };\n")
-            script.flush()
-            hidden = [f"-Wl,--version-script={script.name}"] if missing else []
-            compile_source([str(mpicc), *hidden, *entry.arguments], ENTRY, target)
-    return target
+    return build_source(compiler, Compilation.within(compiler, [directory], [directory], ".cpp"), directory.name, cache)
 
 
 def library_sources(mpicc: str | Path, library: str) -> "tuple[Compilation, Compilation]":
@@ -193,21 +170,6 @@ def library_sources(mpicc: str | Path, library: str) -> "tuple[Compilation, Comp
 def core_beside(library: Path, mpi: str) -> Path:
     """Where the core of libcolltune.so ``library`` is for the MPI whose library is called ``mpi``."""
     return library.with_name(f"{library.stem}.{mpi}.core.so")
-
-
-def _answer(probe: Path) -> tuple[str, list[str]]:
-    """The name of this MPI's library, and of the functions that it has not."""
-    # What the user preloads would answer in the place of the MPI.
-    environment = {name: value for name, value in os.environ.items() if name != PRELOAD}
-    try:
-        done = run_launch([str(probe)], environment, 60.0)
-        done.check_returncode()
-    except (OSError, subprocess.SubprocessError) as error:
-        raise InputError(
-            f"a program compiled with this MPI cannot be run here: {error}", "Load the MPI's module, or mend its paths"
-        ) from error
-    _, library, *missing = done.stdout.split()
-    return library, missing
 
 
 @dataclass(frozen=True)
@@ -257,27 +219,25 @@ class Compilation:
         return [*self.flags, *map(str, self.sources)]
 
 
-def _digest(mpicc: str | Path, identity: str, *parts: Compilation) -> str:
+def _digest(compiler: str | Path, source: Compilation) -> str:
     """Of all that decides what the compiler makes."""
-    digest = hashlib.sha256(f"{mpicc} {identity}".encode())
-    for part in parts:
-        own = [flag for flag in part.flags if not flag.startswith("-I")]
-        digest.update(f"{part.wrapper} {own}".encode())
-        for path in (*part.sources, *part.headers):
-            digest.update(path.read_bytes())
+    own = [flag for flag in source.flags if not flag.startswith("-I")]
+    digest = hashlib.sha256(f"{compiler} {source.wrapper} {own}".encode())
+    for path in (*source.sources, *source.headers):
+        digest.update(path.read_bytes())
     return digest.hexdigest()[:20]
 
 
 def _build(mpicc: str | Path, names: Sequence[str], cache: Path | None, shared: bool) -> Path:
     source = Compilation.of(mpicc, names, *(("-shared", "-fPIC") if shared else ()))
-    return _made(mpicc, source, names[0], cache, ".so" if shared else "")
+    return build_source(mpicc, source, names[0], cache, ".so" if shared else "")
 
 
-def _made(
+def build_source(
     compiler: str | Path, source: Compilation, name: str, cache: Path | None, ending: Literal["", ".so"] = ""
 ) -> Path:
-    """The file in the cache, compiled if it is not yet there."""
-    target = (cache or cache_directory(os.environ)) / f"{name}-{_digest(compiler, '', source)}{ending}"
+    """The file ``name`` in the cache, compiled from ``source`` if it is not yet there. Raises as ``build``."""
+    target = (cache or cache_directory(os.environ)) / f"{name}-{_digest(compiler, source)}{ending}"
     if not is_own(target):
         compile_source([str(compiler), *source.arguments], name, target)
     return target

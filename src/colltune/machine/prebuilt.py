@@ -1,4 +1,4 @@
-"""The C programs that a wheel brings ready-made, for the ABIs that MPI libraries share.
+"""The C programs that a wheel brings ready-made, for the ABIs that MPI libraries share, and libcolltune.so.
 
 Each was compiled with the headers of an MPI (`packaging/prebuilt.py`) and is linked to none: where the name and the
 directory of the MPI's library belong, its file has a placeholder of fixed length. A copy in the cache, with these of
@@ -14,8 +14,16 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from colltune.core.errors import on_os_error
-from colltune.machine.compile import ENTRY, core_beside, is_own, source_directory
+from colltune.core.errors import InputError, on_os_error
+from colltune.machine.compile import (
+    ENTRY,
+    LIBRARY_PARTS,
+    build_source,
+    core_beside,
+    is_own,
+    library_sources,
+    source_directory,
+)
 from colltune.machine.files import LARGEST_BYTES, opened, write_atomically
 
 # In a ready-made file: the name of the MPI's library with its number, of several with a zero behind each; and where
@@ -31,7 +39,7 @@ _ABIS = {
 }
 _OF_DRAFT = b"Intel(R) MPI Library"  # 2021.17: MPI_ERRORS_RETURN has the number that MPI_ERRORS_ABORT has in MPICH 5.0
 _OF_MPI = re.compile(r"P?MPI[XR]?_|ompi_|OMPI_")
-_PMIX = "PMIx_Init"  # which the part for Open MPI needs alone
+_PMIX, _OF_OPENMPI = "PMIx_Init", "ompi_mpi_comm_world"  # which the part for Open MPI needs alone; what only that has
 _PART = 1 << 16  # bytes of a file that are looked through at a time: more would be new memory each time
 _DYNAMIC, OF_LIBRARY, OF_OBJECT = 6, 11, 2  # kinds of sections: what the dynamic linker reads, and symbols
 _SONAME = 14  # of entries of the dynamic section
@@ -167,24 +175,46 @@ def prebuilt(libmpi: Path, names: Sequence[str], cache: Path, *, shared: bool = 
 
 
 def prebuilt_library(libmpi: Path, cache: Path) -> Path | None:
-    """libcolltune.so for programs that load ``libmpi``, or the library of the standard ABI beside it; as ``prebuilt``.
-
-    Of its functions those are not to be seen that neither has.
-    """
+    """libcolltune.so for programs of ``libmpi``, or of the library of the standard ABI beside it; as ``prebuilt``."""
     beside = [path for path in libmpi.parent.glob("libmpi_abi.so.1") if path.resolve() != libmpi]
     libraries = [library for path in (libmpi, *beside) if (library := mpi_library(path)) is not None]
     cores = {library.name: made for library in libraries if (made := library.fitting(f"{CORE}.so")) is not None}
     if not libraries or libraries[0].name not in cores:
         return None
     content = (ready_made() / f"{ENTRY}.so").read_bytes()
-    there = frozenset[str]().union(*(library.functions for library in libraries)) - {_PMIX}
-    if libraries[0].abi == "openmpi":
-        there |= {_PMIX}
-    entry = bytearray(filled_in(content, {LIBRARY_PLACE: "\0".join([*cores, ""])}) or b"")
-    for name, at in read_symbols(content).places.items():
+    entry = filled_in(content, {LIBRARY_PLACE: "\0".join([*cores, ""])}) or b""
+    there = frozenset[str]().union(*(library.functions for library in libraries))
+    return _kept(cache, "libcolltune", ".so", {**cores, "": _hidden(entry, there)})
+
+
+def build_library(mpicc: str | Path, libmpi: Path, cache: Path) -> Path:
+    """libcolltune.so, which is preloaded into MPI programs (native/shim/shim.h), compiled for the MPI of ``libmpi``.
+
+    Of its functions those are not to be seen that this MPI has not. Raises InputError as ``build``.
+    """
+    try:
+        with opened(libmpi, LARGEST_BYTES, link=True) as (descriptor, about):
+            symbols = read_symbols(_Parts(descriptor, about.st_size))
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read the MPI library {libmpi}: {error}", "Choose another by --mpiexec") from error
+    name = symbols.name or libmpi.name
+    core, entry = (
+        build_source(mpicc, source, part, cache, ".so").read_bytes()
+        for source, part in zip(library_sources(mpicc, name), (LIBRARY_PARTS[0], ENTRY), strict=True)
+    )
+    if "PMPI_Init" in symbols.places:  # else a library beside it has a part of the functions
+        entry = _hidden(entry, frozenset(symbols.places))
+    return _kept(cache, "libcolltune", ".so", {name: core, "": entry})
+
+
+def _hidden(entry: bytes, there: frozenset[str]) -> bytes:
+    """The library that is preloaded, without functions of MPI that are not ``there``: a program may ask for them."""
+    content = bytearray(entry)
+    there = there - {_PMIX} | ({_PMIX} if _OF_OPENMPI in there else set())
+    for name, at in read_symbols(entry).places.items():
         if (_OF_MPI.match(name) or name == _PMIX) and name not in there:
-            entry[at + 6 : at + 16] = bytes(10)  # its section and its address: the dynamic linker passes it over
-    return _kept(cache, "libcolltune", ".so", {**cores, "": bytes(entry)})
+            content[at + 6 : at + 16] = bytes(10)  # its section and its address: the dynamic linker passes it over
+    return bytes(content)
 
 
 def _kept(cache: Path, name: str, ending: str, contents: Mapping[str, bytes]) -> Path:

@@ -6,8 +6,8 @@ What is brought is preferred also where a compiler is at hand, so that a compile
 from collections.abc import Sequence
 from pathlib import Path
 
-from colltune.machine.compile import AGENT, build_library, build_parts
-from colltune.machine.prebuilt import mpi_library, prebuilt, prebuilt_library
+from colltune.machine.compile import AGENT, build_parts
+from colltune.machine.prebuilt import build_library, mpi_library, prebuilt, prebuilt_library
 from colltune.mpi.installation import Installation
 
 
@@ -22,7 +22,7 @@ def program_for(mpi: Installation, names: Sequence[str], cache: Path, *, shared:
 
 def library_for(mpi: Installation, cache: Path) -> Path:
     """libcolltune.so, which is preloaded into programs. Raises as ``program_for``."""
-    return prebuilt_library(mpi.libmpi, cache) or build_library(mpi.mpicc, cache)
+    return prebuilt_library(mpi.libmpi, cache) or build_library(mpi.mpicc, mpi.libmpi, cache)
 
 
 def is_brought_for(libmpi: Path) -> bool:
