@@ -7,12 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CT__CELLS = 64, CT__SAMPLES = 8, CT__PERCENT = 5, CT__MOST_RISK = 100000, CT__KNOWN = 128, CT__WORDS = 13 };
+enum { CT__CELLS = 64, CT__PERCENT = 5, CT__MOST_RISK = 100000, CT__KNOWN = 128, CT__WORDS = 13 };
 
 /* On this rank. */
 typedef struct {
     uint64_t began_ns, warm_ns, call_ns, wall_ns; /* warm_ns: in the calls that are not timed */
-    uint64_t sample_ns[CT__SAMPLES]; /* of the first timed calls, each */
     uint32_t timed;
 } ct__block;
 
@@ -196,8 +195,6 @@ static void ct__time(const ct_call *call, ct__cell *cell, ct_switch_call now)
             block->began_ns = ct__meet(call, cell, ended_ns);
         return;
     }
-    if (block->timed < CT__SAMPLES)
-        block->sample_ns[block->timed] = elapsed_ns;
     block->timed++;
     block->call_ns += elapsed_ns;
     if (now.part == CT_SWITCH_LAST)
@@ -205,7 +202,7 @@ static void ct__time(const ct_call *call, ct__cell *cell, ct_switch_call now)
 }
 
 typedef struct {
-    uint64_t call_ns[2], wall_ns[2], sampled_ns[2], warm_ns;
+    uint64_t call_ns[2], wall_ns[2], warm_ns;
 } ct__sums;
 
 /* On the first rank of the communicator: the record of these calls, with all that was not in it yet. NULL: no memory. */
@@ -248,19 +245,14 @@ static ct_switch_decision ct__plan(ct__cell *cell, const ct_measure_pair *pair, 
 }
 
 /* On the first rank of the communicator: writes the pair down, and says what comes next. */
-static ct_switch_decision ct__decide(const ct_comm *comm, ct__cell *cell, const ct__sums *sums,
-                                     const uint64_t least_ns[2][CT__SAMPLES])
+static ct_switch_decision ct__decide(const ct_comm *comm, ct__cell *cell, const ct__sums *sums)
 {
     uint64_t ranks = (uint64_t)comm->size;
     uint32_t timed = cell->blocks[0].timed;
-    ct_measure_pair pair = {.calls = timed, .sampled = timed < CT__SAMPLES ? timed : CT__SAMPLES,
-                            .default_first = cell->at.default_first};
+    ct_measure_pair pair = {.calls = timed, .default_first = cell->at.default_first};
     for (int i = 0; i < 2; i++) {
         pair.call_ns[i] = sums->call_ns[i] / ranks;
         pair.wall_ns[i] = sums->wall_ns[i] / ranks;
-        pair.sampled_ns[i] = sums->sampled_ns[i] / ranks;
-        for (uint32_t at = 0; at < pair.sampled; at++)
-            pair.least_ns[i] += least_ns[i][at];
     }
     /* The first calls of another algorithm may open connections, which a short run pays for. */
     uint64_t warm = cell->at.length - ct_switch_timed(cell->at.length), usual_ns = warm * pair.call_ns[1] / (timed > 0 ? timed : 1);
@@ -285,20 +277,13 @@ static ct_switch_decision ct__decide(const ct_comm *comm, ct__cell *cell, const 
 /* All ranks of the communicator have made the call, so they all come here, in this order. */
 static void ct__agree(const ct_call *call, ct__cell *cell)
 {
-    uint64_t began_ns = ct_now_ns(), samples[2][CT__SAMPLES] = {{0}}, least_ns[2][CT__SAMPLES] = {{0}};
-    ct__sums own = {.warm_ns = cell->blocks[0].warm_ns}, sums = own;
-    for (int i = 0; i < 2; i++) {
-        ct__block *block = &cell->blocks[i];
-        own.call_ns[i] = block->call_ns, own.wall_ns[i] = block->wall_ns;
-        memcpy(samples[i], block->sample_ns, sizeof samples[i]);
-        for (int at = 0; at < CT__SAMPLES; at++)
-            own.sampled_ns[i] += samples[i][at];
-    }
+    uint64_t began_ns = ct_now_ns();
+    const ct__block *tuned = &cell->blocks[0], *by_default = &cell->blocks[1];
+    ct__sums own = {{tuned->call_ns, by_default->call_ns}, {tuned->wall_ns, by_default->wall_ns}, tuned->warm_ns}, sums = own;
     ct_switch_decision said = {.seed = cell->at.seed, .length = cell->at.length, .blocks = cell->at.blocks};
     ct_real.Reduce(&own, &sums, sizeof own / sizeof(uint64_t), MPI_UINT64_T, MPI_SUM, 0, call->comm);
-    ct_real.Reduce(samples, least_ns, 2 * CT__SAMPLES, MPI_UINT64_T, MPI_MIN, 0, call->comm);
     if (call->known->rank == 0)
-        said = ct__decide(call->known, cell, &sums, (const uint64_t(*)[CT__SAMPLES])least_ns);
+        said = ct__decide(call->known, cell, &sums);
     ct_real.Bcast(&said, sizeof said / sizeof(uint64_t), MPI_UINT64_T, 0, call->comm);
     ct_switch_obey(&cell->at, &said);
     memset(cell->blocks, 0, sizeof cell->blocks);

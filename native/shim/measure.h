@@ -26,11 +26,9 @@ typedef struct {
 /* A pair of blocks of `calls` timed calls each. Means over the ranks, in ns for all calls of the block together. */
 typedef struct {
     int record;
-    uint32_t calls, sampled;
-    uint64_t call_ns[2];    /* in the calls */
-    uint64_t wall_ns[2];    /* of the whole blocks: all that lies between the calls, until all ranks are done */
-    uint64_t sampled_ns[2]; /* in the sampled calls */
-    uint64_t least_ns[2];   /* in the sampled calls, of the rank that was the shortest time in each */
+    uint32_t calls;
+    uint64_t call_ns[2]; /* in the calls */
+    uint64_t wall_ns[2]; /* of the whole blocks: all that lies between the calls, until all ranks are done */
     bool default_first;
 } ct_measure_pair;
 

@@ -121,17 +121,11 @@ void ct_measure_keep(const ct_measure_pair *pair)
         return;
     }
     ct__pairs++;
-    ct__add(&lines, "pair cell=%d calls=%u sampled=%u default_first=%d", pair->record, pair->calls, pair->sampled,
-            pair->default_first);
-    for (int i = 0; i < 2; i++) {
-        static const char *const NAMES[2][4] = {
-            {"tuned_call_ns", "tuned_wall_ns", "tuned_sampled_ns", "tuned_least_ns"},
-            {"default_call_ns", "default_wall_ns", "default_sampled_ns", "default_least_ns"}};
-        ct__put(&lines, NAMES[i][0], pair->call_ns[i]);
-        ct__put(&lines, NAMES[i][1], pair->wall_ns[i]);
-        ct__put(&lines, NAMES[i][2], pair->sampled_ns[i]);
-        ct__put(&lines, NAMES[i][3], pair->least_ns[i]);
-    }
+    ct__add(&lines, "pair cell=%d calls=%u default_first=%d", pair->record, pair->calls, pair->default_first);
+    ct__put(&lines, "tuned_call_ns", pair->call_ns[0]);
+    ct__put(&lines, "tuned_wall_ns", pair->wall_ns[0]);
+    ct__put(&lines, "default_call_ns", pair->call_ns[1]);
+    ct__put(&lines, "default_wall_ns", pair->wall_ns[1]);
     ct__put(&lines, "elapsed_ns", ct_now_ns() - ct__started_ns);
     ct__add(&lines, "\n");
     ct__put_record(&lines, pair->record);

@@ -201,13 +201,8 @@ class _PairLine(msgspec.Struct):
     elapsed_ns: Count
 
     def read(self) -> BlockPair:
-        default, tuned = (
-            BlockTimes(call_ns * 1e-9, wall_ns * 1e-9)
-            for call_ns, wall_ns in (
-                (self.default_call_ns, self.default_wall_ns),
-                (self.tuned_call_ns, self.tuned_wall_ns),
-            )
-        )
+        default = BlockTimes(self.default_call_ns * 1e-9, self.default_wall_ns * 1e-9)
+        tuned = BlockTimes(self.tuned_call_ns * 1e-9, self.tuned_wall_ns * 1e-9)
         return BlockPair(self.calls, self.default_first == 1, default, tuned)
 
 
