@@ -248,6 +248,8 @@ typedef struct {
 
 /* One timed call of a choice on all ranks, after a synchronisation. Returns an MPI error code. */
 int ct_point_run(ct_point *point, int index, double *elapsed_s);
+/* The same, where `tests` >= 0 with a computation beside it, as ct_point_overlapped. */
+int ct_point_run_with(ct_point *point, int index, int tests, double *elapsed_s);
 /* Makes the next calls on the choice's communicator run as it says; `on` false: no more. Returns an MPI error code. */
 int ct_point_steer(const ct_point *point, const ct_choice *choice, bool on);
 /* Tells the host which choice comes next; -1: the same ones go on. An alarm ends a rank that is stuck: should the host

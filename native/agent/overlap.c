@@ -80,24 +80,11 @@ int ct_point_calibrate(ct_point *point)
 
 int ct_point_views(ct_point *point, int index)
 {
-    const ct_request *request = point->request;
     ct_choice_state *state = &point->states[index];
     double own[2 * CT__VIEWS], low, high, began = ct__now();
     int calls = ct_point_calls_beside(point, state->estimate_s + point->compute_s, CT__VIEWS);
-    for (int i = 0; i < 2 * calls; i++) {
-        CT_TRY(ct_synchronise(point->group->comm));
-        int code = ct_point_steer(point, &request->choices[index], true);
-        double start = ct__now();
-        if (code == MPI_SUCCESS && i < calls) {
-            code = ct_call_run(point->call, state->comm);
-            own[i] = ct__now() - start;
-        } else if (code == MPI_SUCCESS) {
-            code = ct_point_overlapped(point, state->comm, CT__TESTS, &own[i]);
-        }
-        ct_keep_first(&code, ct_point_steer(point, &request->choices[index], false));
-        CT_TRY(code);
-        point->inside_s += own[i];
-    }
+    for (int i = 0; i < 2 * calls; i++)
+        CT_TRY(ct_point_run_with(point, index, i < calls ? -1 : CT__TESTS, &own[i]));
     CT_TRY(MPI_Allreduce(MPI_IN_PLACE, own, 2 * calls, MPI_DOUBLE, MPI_MAX, point->group->comm));
     state->pure_s = ct_median_interval(own, calls, &low, &high);
     state->tested_s = ct_median_interval(own + calls, calls, &low, &high);

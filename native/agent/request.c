@@ -1,7 +1,7 @@
 /* Requests as text: `measure key=value ...`. The reader trusts nothing: what it cannot read it refuses. */
 #include "agent.h"
+#include "rules.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,14 +14,6 @@ static bool ct__refuse(char *why, size_t why_size, const char *what, const char 
 {
     snprintf(why, why_size, "%s %.80s", what, value);
     return false;
-}
-
-static bool ct__read_long(const char *text, long low, long high, long *value)
-{
-    char *end;
-    errno = 0;
-    *value = strtol(text, &end, 10);
-    return errno == 0 && end != text && *end == '\0' && *value >= low && *value <= high;
 }
 
 /* One more of `*items`, which hold `count` elements of `size` bytes in room for `*capacity`. NULL: no memory. */
@@ -76,15 +68,12 @@ static bool ct__read_nodes(const char *text, ct_request *request)
 static const char *ct__read_names(char *text, ct_request *request)
 {
     int capacity = request->name_count;
-    for (char *item = text, *rest; item != NULL; item = rest) {
-        rest = strchr(item, ',');
-        if (rest != NULL)
-            *rest++ = '\0';
+    for (char *name, *none; ct_rules_setting(&text, &name, &none);) {
         char **names = ct__grown(request->names, request->name_count, &capacity, sizeof *names);
         if (names == NULL)
             return CT__NO_MEMORY;
         request->names = names;
-        names[request->name_count] = strdup(item);
+        names[request->name_count] = strdup(name);
         if (names[request->name_count] == NULL)
             return CT__NO_MEMORY;
         request->name_count++;
@@ -93,15 +82,13 @@ static const char *ct__read_names(char *text, ct_request *request)
 }
 
 /* "NAME=3" or "0=3": one more setting, or the name of a variable that is missing. */
-static const char *ct__read_setting(char *item, const ct_request *request, ct_choice *choice, int *capacity)
+static const char *ct__read_setting(const char *name, const char *text, const ct_request *request, ct_choice *choice,
+                                    int *capacity)
 {
-    char *equals = strchr(item, '=');
-    long value, place;
-    if (equals == NULL || equals == item || !ct__read_long(equals + 1, INT_MIN, INT_MAX, &value))
+    long long value, place;
+    if (text == NULL || *name == '\0' || !ct_rules_number(text, INT_MIN, INT_MAX, &value))
         return CT__UNREADABLE;
-    *equals = '\0';
-    const char *name = item;
-    if (ct__read_long(item, INT_MIN, INT_MAX, &place)) {
+    if (ct_rules_number(name, INT_MIN, INT_MAX, &place)) {
         if (place < 0 || place >= request->name_count)
             return CT__UNREADABLE;
         name = request->names[place];
@@ -134,13 +121,8 @@ static const char *ct__read_choice(char *text, ct_request *request)
     *choice = (ct_choice){0};
     int capacity = 0;
     const char *wrong = NULL;
-    for (char *item = text; wrong == NULL && item != NULL && *item != '\0';) {
-        char *rest = strchr(item, ',');
-        if (rest != NULL)
-            *rest++ = '\0';
-        wrong = ct__read_setting(item, request, choice, &capacity);
-        item = rest;
-    }
+    for (char *name, *value; wrong == NULL && ct_rules_setting(&text, &name, &value);)
+        wrong = ct__read_setting(name, value, request, choice, &capacity);
     return wrong;
 }
 
@@ -168,16 +150,16 @@ static bool ct__read_number(const char *key, const char *value, ct_request *requ
         {"skew_us", offsetof(ct_request, skew_s), 0, 3600L * 1000000, MILLIONTHS},
         {"width_ppm", offsetof(ct_request, relative_width), 0, 10000000, MILLIONTHS},
     };
-    long number;
+    long long number;
     for (size_t i = 0; i < sizeof NUMBERS / sizeof *NUMBERS; i++) {
         if (strcmp(key, NUMBERS[i].key) != 0)
             continue;
         void *at = (char *)request + NUMBERS[i].offset;
-        *wrong = ct__read_long(value, NUMBERS[i].low, NUMBERS[i].high, &number) ? NULL : CT__UNREADABLE;
+        *wrong = ct_rules_number(value, NUMBERS[i].low, NUMBERS[i].high, &number) ? NULL : CT__UNREADABLE;
         if (*wrong == NULL && NUMBERS[i].type == INT)
             *(int *)at = (int)number;
         else if (*wrong == NULL && NUMBERS[i].type == LONG)
-            *(long *)at = number;
+            *(long *)at = (long)number;
         else if (*wrong == NULL)
             *(double *)at = (double)number * 1e-6;
         return true;

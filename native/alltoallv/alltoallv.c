@@ -63,7 +63,6 @@ bool ct_call_tuned(ct_state *state, const ct_a2av_call *c, int *code)
     if (*code == MPI_SUCCESS && (told || agreement != CT_AGREE_NOT))
         statistic = ct_exchange_statistic(&x, team->rank, team->size);
     if (*code == MPI_SUCCESS && !told && agreement != CT_AGREE_NOT) {
-        state->agreements++;
         *code = ct__agree(team->comm, &statistic);
         choice = ct_table_find(&state->table, &statistic, team->size);
         ct_policy_agreed(&state->policy, choice);

@@ -14,7 +14,6 @@ typedef struct {
     ct_table table;
     ct_policy policy;
     ct_alltoallv_choice last;
-    int64_t agreements; /* reductions so far */
 } ct_state;
 
 /* Gets the team, if there is none; collective. Leaves it NULL, on all ranks alike, where there is no communicator or no memory for

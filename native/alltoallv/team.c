@@ -4,15 +4,6 @@
 
 #include <stdlib.h>
 
-/* Whether every rank has what it needs; asked together, so that all go on or none. */
-static int ct__all_have(MPI_Comm comm, bool have, bool *all)
-{
-    int mine = have, least = 0;
-    CT_TRY(PMPI_Allreduce(&mine, &least, 1, MPI_INT, MPI_MIN, comm));
-    *all = least != 0;
-    return MPI_SUCCESS;
-}
-
 int ct_team_make(MPI_Comm comm, ct_team_nodes *leaders, const void *of, ct_team **made)
 {
     *made = NULL;
@@ -22,10 +13,8 @@ int ct_team_make(MPI_Comm comm, ct_team_nodes *leaders, const void *of, ct_team 
     ct_team *team = calloc(1, sizeof *team);
     if (team != NULL)
         *team = (ct_team){.comm = comm, .rank = rank, .size = size};
-    bool have = team != NULL && ct_nodes_make(&team->nodes, size), all = false;
-    int code = ct__all_have(comm, have, &all);
-    if (code == MPI_SUCCESS)
-        code = all ? leaders(of, comm, team->nodes.node_of) : MPI_ERR_NO_MEM;
+    bool have = team != NULL && ct_nodes_make(&team->nodes, size);
+    int code = ct_all(comm, have) ? leaders(of, comm, team->nodes.node_of) : MPI_ERR_NO_MEM; /* on all ranks alike */
     if (code != MPI_SUCCESS) {
         ct_team_free(team);
         return code;
@@ -98,15 +87,11 @@ ct_chunk *ct_pool_take(ct_pool *pool, size_t bytes)
         pool->idle_bytes -= chunk->capacity;
     }
     chunk->live = 0;
-    pool->used_bytes += chunk->capacity;
-    if (pool->used_bytes > pool->most_used_bytes)
-        pool->most_used_bytes = pool->used_bytes;
     return chunk;
 }
 
 void ct_pool_give(ct_pool *pool, ct_chunk *chunk)
 {
-    pool->used_bytes -= chunk->capacity;
     if (pool->idle_count == CT_POOL_MOST || pool->idle_bytes + chunk->capacity > CT_TEAM_MEMORY) {
         ct__chunk_free(chunk);
         return;

@@ -23,7 +23,6 @@ typedef struct {
     ct_chunk *idle[CT_POOL_MOST];
     int idle_count;
     size_t idle_bytes;
-    size_t used_bytes, most_used_bytes; /* handed out now, and the most ever */
 } ct_pool;
 
 typedef struct {

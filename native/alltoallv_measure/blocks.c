@@ -40,12 +40,6 @@ static bool ct__scan(const char *path, int *cells, size_t count)
     return whole;
 }
 
-static bool ct__all(MPI_Comm comm, int mine)
-{
-    int all = 0;
-    return MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm) == MPI_SUCCESS && all;
-}
-
 /* How large each block of this rank is beside others, sent and received, from a matrix of all or as `drawn` says. */
 static void ct__weigh(const ct_blocks *drawn, const int *matrix, int rank, int size, double *sent, double *received)
 {
@@ -94,7 +88,7 @@ static bool ct__draw(const ct_blocks *drawn, size_t average, MPI_Comm comm, ct_t
         snprintf(why, why_size, "not-%dx%d-numbers-of-bytes:%s", size, size, file < ct__file_count ? ct__files[file] : "?");
     if (b->state != NULL)
         b->state->comm = MPI_COMM_NULL;
-    fine = ct__all(comm, fine) && (file < 0 || MPI_Bcast(matrix, (int)cells, MPI_INT, 0, comm) == MPI_SUCCESS);
+    fine = ct_all(comm, fine) && (file < 0 || MPI_Bcast(matrix, (int)cells, MPI_INT, 0, comm) == MPI_SUCCESS);
     if (fine) {
         b->counts[1] = counts + size, b->places[0] = counts + 2 * size, b->places[1] = counts + 3 * size;
         ct__weigh(drawn, matrix, rank, size, weights, weights + size);

@@ -42,13 +42,6 @@ static int ct__make(MPI_Comm comm, MPI_Comm *made)
     return code == MPI_SUCCESS ? PMPI_Comm_set_errhandler(*made, MPI_ERRORS_RETURN) : code;
 }
 
-/* Whether all ranks can go on. */
-static bool ct__all(MPI_Comm comm, int mine)
-{
-    int all = 0;
-    return PMPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm) == MPI_SUCCESS && all;
-}
-
 int ct_private_comm(MPI_Comm comm, bool willing, MPI_Comm *made)
 {
     MPI_Errhandler handler;
@@ -56,8 +49,8 @@ int ct_private_comm(MPI_Comm comm, bool willing, MPI_Comm *made)
     CT_TRY(PMPI_Comm_get_errhandler(comm, &handler));
     PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     willing = willing && atomic_load(&ct_private_comm_barred) == 0 && atomic_load(&ct__count) < CT__MOST;
-    bool have = ct__all(comm, willing);
-    have = have && ct__all(comm, ct__make(comm, made) == MPI_SUCCESS);
+    bool have = ct_all(comm, willing);
+    have = have && ct_all(comm, ct__make(comm, made) == MPI_SUCCESS);
     PMPI_Comm_set_errhandler(comm, handler);
     ct_errhandler_release(handler);
     if (have)

@@ -21,9 +21,9 @@ static bool ct__start(void)
 {
     const char *path = getenv("COLLTUNE_ALLTOALLV");
     char *text = ct_select_read(path), why[CT_RULES_WHY] = "it cannot be read";
-    int all = 0, fine = text != NULL && ct_table_parse(text, &ct__rules, why, sizeof why);
+    bool fine = text != NULL && ct_table_parse(text, &ct__rules, why, sizeof why);
     free(text);
-    if (PMPI_Allreduce(&fine, &all, 1, MPI_INT, MPI_MIN, ct_job.comm) == MPI_SUCCESS && all) {
+    if (ct_all(ct_job.comm, fine)) {
         ct_plain_wrapped = ct__state_of;
         return true;
     }

@@ -34,12 +34,10 @@ static bool ct__start(void)
     const char *path = getenv("COLLTUNE_COUNT_RULES");
     char *text = ct__live || path == NULL ? NULL : ct_select_read(path), why[CT_RULES_WHY];
     ct__rows = calloc(2 * CT__ROWS, sizeof *ct__rows);
-    int all = 0, fine = ct__live || (text != NULL && ct_select_parse(text, ct_select_table.proven, why, sizeof why));
+    bool fine = ct__live || (text != NULL && ct_select_parse(text, ct_select_table.proven, why, sizeof why));
     fine = fine && ct__rows != NULL;
     free(text);
-    if (PMPI_Allreduce(&fine, &all, 1, MPI_INT, MPI_MIN, ct_job.comm) != MPI_SUCCESS)
-        all = 0;
-    return all != 0;
+    return ct_all(ct_job.comm, fine);
 }
 
 static void ct__add(ct__row *to, const ct__row *row)
@@ -103,8 +101,8 @@ static void ct__write(const char *path, uint64_t lost)
     FILE *file = fopen(beside, "w");
     if (file == NULL)
         return;
-    fprintf(file, "colltune-count 1\njob ranks=%d nodes=%d threads_multiple=%d live=%d lost=%llu\n", ct_job.size,
-            ct_job.nodes.count, ct_job.threads_multiple, ct__live, (unsigned long long)lost);
+    fprintf(file, "colltune-count 1\njob ranks=%d nodes=%d threads_multiple=%d lost=%llu\n", ct_job.size, ct_job.nodes.count,
+            ct_job.threads_multiple, (unsigned long long)lost);
     static const char *const FORMS[] = {"blocking", "nonblocking", "persistent"};
     for (int i = 0; i < ct__row_count; i++) {
         const ct__row *row = &ct__rows[i];

@@ -77,10 +77,9 @@ static bool ct__start(void)
     said[2] = said[2] > CT__MOST_RISK ? CT__MOST_RISK : said[2];
     if (ct_job.rank == 0 && said[2] > 0)
         said[3] = ct__parse_known(getenv("COLLTUNE_EXPLORE_KNOWN"), 1e-6 * (double)said[2], said[1]);
-    int fits = strlen(path) < sizeof ct__experiment.path, all = 0;
     if (PMPI_Bcast(said, 4, MPI_UINT64_T, 0, ct_job.comm) != MPI_SUCCESS ||
         PMPI_Bcast(ct__experiment.known, (int)(said[3] * sizeof(ct__known) / sizeof(int64_t)), MPI_INT64_T, 0, ct_job.comm) != MPI_SUCCESS ||
-        PMPI_Allreduce(&fits, &all, 1, MPI_INT, MPI_MIN, ct_job.comm) != MPI_SUCCESS || !all)
+        !ct_all(ct_job.comm, strlen(path) < sizeof ct__experiment.path))
         return false;
     strcpy(ct__experiment.path, path);
     ct__experiment.known_count = said[3];

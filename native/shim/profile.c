@@ -270,10 +270,9 @@ static bool ct__start(void)
     ct_profile.multiple = ct_job.threads_multiple;
     ct_profile.records = calloc(CT_PROFILE_RECORDS, sizeof *ct_profile.records);
     ct_profile.classes = calloc(CT_PROFILE_CLASSES, sizeof *ct_profile.classes);
-    int have = path != NULL && strlen(path) < sizeof ct_profile.path - 32 && ct_profile.records != NULL &&
-               ct_profile.classes != NULL;
-    int all_have = 0;
-    if (PMPI_Allreduce(&have, &all_have, 1, MPI_INT, MPI_MIN, ct_job.comm) != MPI_SUCCESS || !all_have) {
+    bool have = path != NULL && strlen(path) < sizeof ct_profile.path - 32 && ct_profile.records != NULL &&
+                ct_profile.classes != NULL;
+    if (!ct_all(ct_job.comm, have)) {
         if (ct_job.rank == 0)
             fprintf(stderr, "colltune: no profile: a rank has no memory for it, or no COLLTUNE_PROFILE\n");
         return false;

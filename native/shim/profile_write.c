@@ -229,9 +229,7 @@ static int ct__join(void *rows, int count, void *lost) { return ct__unite(rows, 
 bool ct_profile_merge(void)
 {
     ct_profile_row *rows = malloc(sizeof *rows * CT__MOST);
-    int have = rows != NULL, all_have = 0;
-    PMPI_Allreduce(&have, &all_have, 1, MPI_INT, MPI_MIN, ct_job.comm);
-    if (!all_have) {
+    if (!ct_all(ct_job.comm, rows != NULL)) {
         free(rows);
         return false;
     }

@@ -23,15 +23,12 @@ char *ct_select_read(const char *path)
 {
     size_t length = 0;
     char *text = ct_job.rank == 0 ? ct_rules_load(path, &length) : NULL;
-    int wanted = (int)length, have;
+    int wanted = (int)length;
     if (PMPI_Bcast(&wanted, 1, MPI_INT, 0, ct_job.comm) != MPI_SUCCESS)
         wanted = 0;
     if (ct_job.rank != 0 && wanted > 0)
         text = malloc((size_t)wanted + 1);
-    have = text != NULL && wanted > 0;
-    int all = 0;
-    if (PMPI_Allreduce(&have, &all, 1, MPI_INT, MPI_MIN, ct_job.comm) != MPI_SUCCESS || !all ||
-        PMPI_Bcast(text, wanted, MPI_BYTE, 0, ct_job.comm) != MPI_SUCCESS) {
+    if (!ct_all(ct_job.comm, text != NULL && wanted > 0) || PMPI_Bcast(text, wanted, MPI_BYTE, 0, ct_job.comm) != MPI_SUCCESS) {
         free(text);
         return NULL;
     }
@@ -65,21 +62,20 @@ static bool ct__start(void)
     }
     char why[CT_RULES_WHY] = "MPI_T cannot be used", other[CT_RULES_WHY];
     const char *candidates = getenv("COLLTUNE_CANDIDATES");
-    int provided, all = 0;
+    int provided;
     bool opened = MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) == MPI_SUCCESS;
     /* All ranks read both, whatever this one could read. */
-    int fine = ct__read(getenv("COLLTUNE_SELECT"), ct_select_table.proven, opened ? why : other) && opened;
+    bool fine = ct__read(getenv("COLLTUNE_SELECT"), ct_select_table.proven, opened ? why : other) && opened;
     ct_select_first_candidate = ct_select_choice_count;
     if (ct__has_candidates(candidates))
         fine = ct__read(candidates, ct_select_table.candidates, fine ? why : other) && fine;
-    if (PMPI_Allreduce(&fine, &all, 1, MPI_INT, MPI_MIN, ct_job.comm) != MPI_SUCCESS)
-        all = 0;
+    bool all = ct_all(ct_job.comm, fine);
     if (!all) {
         ct__say(fine ? "another rank cannot use the rules" : why);
         if (opened)
             MPI_T_finalize();
     }
-    return all != 0;
+    return all;
 }
 
 /* What a table says of a call, and the size by which it was found; NULL: the library's own. */

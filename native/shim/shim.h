@@ -24,6 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "codes.h"
 #include "entry.h"
 #include "functions.h"
 #include "nodes.h"

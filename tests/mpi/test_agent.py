@@ -60,7 +60,8 @@ def sanitized_agent(mpi: Installation) -> Path:
 
 @pytest.fixture(scope="module")
 def reader(mpi: Installation) -> Path:
-    return compile_sanitized(mpi, [source_directory("agent") / "request.c", "read_requests.c"])
+    sources = [source_directory("agent") / "request.c", source_directory(COMMON) / "rules.c", "read_requests.c"]
+    return compile_sanitized(mpi, sources)
 
 
 Talk = Callable[..., list[str]]
