@@ -1,4 +1,5 @@
 #include "comm.h"
+#include "codes.h"
 
 #define CT__TAG_GROUP 31003
 #define CT__TAG_INTER 31004
@@ -23,37 +24,26 @@ bool ct_comm_is_possible(enum ct_comm_kind kind, int ranks)
     }
 }
 
-unsigned ct_comm_identity(int side, int rank)
-{
-    return (unsigned)side * CT__SIDE_STRIDE + (unsigned)rank;
-}
+unsigned ct_comm_identity(int side, int rank) { return (unsigned)side * CT__SIDE_STRIDE + (unsigned)rank; }
 
 static int ct__make_group(int ranks, MPI_Comm *handle)
 {
     MPI_Group world, group;
     int range[1][3] = {{0, ranks - 1, 1}};
-    int rc = MPI_Comm_group(MPI_COMM_WORLD, &world);
-    if (rc == MPI_SUCCESS)
-        rc = MPI_Group_range_incl(world, 1, range, &group);
-    if (rc == MPI_SUCCESS)
-        rc = MPI_Comm_create_group(MPI_COMM_WORLD, group, CT__TAG_GROUP, handle);
-    if (rc == MPI_SUCCESS) {
-        MPI_Group_free(&group);
-        MPI_Group_free(&world);
-    }
-    return rc;
+    CT_TRY(MPI_Comm_group(MPI_COMM_WORLD, &world));
+    CT_TRY(MPI_Group_range_incl(world, 1, range, &group));
+    CT_TRY(MPI_Comm_create_group(MPI_COMM_WORLD, group, CT__TAG_GROUP, handle));
+    CT_TRY(MPI_Group_free(&group));
+    return MPI_Group_free(&world);
 }
 
 static int ct__make_inter(MPI_Comm base, int rank, int low, MPI_Comm *handle)
 {
     MPI_Comm local;
     int is_high = rank >= low;
-    int rc = MPI_Comm_split(base, is_high, rank, &local);
-    if (rc == MPI_SUCCESS)
-        rc = MPI_Intercomm_create(local, 0, base, is_high ? 0 : low, CT__TAG_INTER, handle);
-    if (rc == MPI_SUCCESS)
-        rc = MPI_Comm_free(&local);
-    return rc;
+    CT_TRY(MPI_Comm_split(base, is_high, rank, &local));
+    CT_TRY(MPI_Intercomm_create(local, 0, base, is_high ? 0 : low, CT__TAG_INTER, handle));
+    return MPI_Comm_free(&local);
 }
 
 static int ct__make_handle(enum ct_comm_kind kind, int ranks, int rank, MPI_Comm base, MPI_Comm *handle)
@@ -80,9 +70,7 @@ int ct_comm_make(enum ct_comm_kind kind, int ranks, MPI_Comm base, struct ct_cas
     int rank, low = (ranks + 1) / 2;
     MPI_Comm_rank(kind == CT_COMM_DIRECT ? MPI_COMM_WORLD : base, &rank);
     *comm = (struct ct_case_comm){.handle = MPI_COMM_NULL, .name = ct_comm_kind_name(kind), .plan_ranks = ranks};
-    int rc = ct__make_handle(kind, ranks, rank, base, &comm->handle);
-    if (rc != MPI_SUCCESS)
-        return rc;
+    CT_TRY(ct__make_handle(kind, ranks, rank, base, &comm->handle));
     if (kind == CT_COMM_DIRECT)
         comm->name = comm->handle == MPI_COMM_WORLD ? "world" : "group";
     MPI_Comm_set_errhandler(comm->handle, MPI_ERRORS_RETURN);

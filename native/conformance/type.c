@@ -1,4 +1,5 @@
 #include "type.h"
+#include "codes.h"
 #include "pattern.h"
 
 #include <stdint.h>
@@ -23,21 +24,18 @@ static struct ct_type ct__types[CT_TYPE_COUNT] = {
     [CT_TYPE_PAIR_STRUCT] = {"pair_struct", MPI_DATATYPE_NULL, 12, 24, 2, {INT_AT(0), {16, 8, CT_NUMBER_DOUBLE}}},
 };
 
-static bool ct__is_derived(int name)
+/* `plain`, which is freed, resized so that `extent` bytes lie between two elements. */
+static int ct__resize(MPI_Datatype plain, size_t extent, MPI_Datatype *handle)
 {
-    return name >= CT_TYPE_CONTIGUOUS;
+    CT_TRY(MPI_Type_create_resized(plain, 0, (MPI_Aint)extent, handle));
+    return MPI_Type_free(&plain);
 }
 
-/* A pair of ints, resized so that `extent` bytes lie between two elements. */
 static int ct__make_resized(int ints, size_t extent, MPI_Datatype *handle)
 {
     MPI_Datatype plain;
-    int rc = MPI_Type_contiguous(ints, MPI_INT, &plain);
-    if (rc == MPI_SUCCESS)
-        rc = MPI_Type_create_resized(plain, 0, (MPI_Aint)extent, handle);
-    if (rc == MPI_SUCCESS)
-        rc = MPI_Type_free(&plain);
-    return rc;
+    CT_TRY(MPI_Type_contiguous(ints, MPI_INT, &plain));
+    return ct__resize(plain, extent, handle);
 }
 
 static int ct__make_struct(const struct ct_type *type, MPI_Datatype *handle)
@@ -52,12 +50,8 @@ static int ct__make_struct(const struct ct_type *type, MPI_Datatype *handle)
                      : type->piece[i].number == CT_NUMBER_INT  ? MPI_INT
                                                                : MPI_BYTE;
     }
-    int rc = MPI_Type_create_struct(type->pieces, lengths, offsets, members, &plain);
-    if (rc == MPI_SUCCESS)
-        rc = MPI_Type_create_resized(plain, 0, (MPI_Aint)type->extent, handle);
-    if (rc == MPI_SUCCESS)
-        rc = MPI_Type_free(&plain);
-    return rc;
+    CT_TRY(MPI_Type_create_struct(type->pieces, lengths, offsets, members, &plain));
+    return ct__resize(plain, type->extent, handle);
 }
 
 static int ct__make_handle(enum ct_type_name name, MPI_Datatype *handle)
@@ -82,29 +76,21 @@ static int ct__make_handle(enum ct_type_name name, MPI_Datatype *handle)
 
 int ct_types_make(void)
 {
-    for (int name = 0; name < CT_TYPE_COUNT; name++) {
-        if (!ct__is_derived(name))
-            continue;
-        int rc = ct__make_handle((enum ct_type_name)name, &ct__types[name].handle);
-        if (rc == MPI_SUCCESS)
-            rc = MPI_Type_commit(&ct__types[name].handle);
-        if (rc != MPI_SUCCESS)
-            return rc;
+    for (int name = CT_TYPE_CONTIGUOUS; name < CT_TYPE_COUNT; name++) { /* those before are MPI's own */
+        CT_TRY(ct__make_handle((enum ct_type_name)name, &ct__types[name].handle));
+        CT_TRY(MPI_Type_commit(&ct__types[name].handle));
     }
     return MPI_SUCCESS;
 }
 
 void ct_types_free(void)
 {
-    for (int name = 0; name < CT_TYPE_COUNT; name++)
-        if (ct__is_derived(name) && ct__types[name].handle != MPI_DATATYPE_NULL)
+    for (int name = CT_TYPE_CONTIGUOUS; name < CT_TYPE_COUNT; name++)
+        if (ct__types[name].handle != MPI_DATATYPE_NULL)
             MPI_Type_free(&ct__types[name].handle);
 }
 
-const struct ct_type *ct_type_get(enum ct_type_name name)
-{
-    return &ct__types[name];
-}
+const struct ct_type *ct_type_get(enum ct_type_name name) { return &ct__types[name]; }
 
 const struct ct_type *ct_type_find_reducible(size_t extent)
 {
@@ -247,10 +233,8 @@ int ct_ops_make(void)
 {
     ct__handles[CT_OP_SUM] = MPI_SUM;
     ct__handles[CT_OP_MAX] = MPI_MAX;
-    int rc = MPI_Op_create(ct__user_commutative, 1, &ct__handles[CT_OP_USER_COMMUTATIVE]);
-    if (rc == MPI_SUCCESS)
-        rc = MPI_Op_create(ct__user_ordered, 0, &ct__handles[CT_OP_USER_ORDERED]);
-    return rc;
+    CT_TRY(MPI_Op_create(ct__user_commutative, 1, &ct__handles[CT_OP_USER_COMMUTATIVE]));
+    return MPI_Op_create(ct__user_ordered, 0, &ct__handles[CT_OP_USER_ORDERED]);
 }
 
 void ct_ops_free(void)
@@ -260,10 +244,7 @@ void ct_ops_free(void)
             MPI_Op_free(&ct__handles[op]);
 }
 
-MPI_Op ct_op_handle(enum ct_op op)
-{
-    return ct__handles[op];
-}
+MPI_Op ct_op_handle(enum ct_op op) { return ct__handles[op]; }
 
 const char *ct_op_name(enum ct_op op)
 {

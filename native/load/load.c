@@ -26,8 +26,6 @@ struct ct_load {
     ct_load_shares shares;
 };
 
-static ct_load_shares const CT__UNKNOWN = {-1.0, -1.0, -1.0, -1.0, -1.0};
-
 static double ct__clock(void)
 {
     struct timespec now;
@@ -83,7 +81,7 @@ static ct_load_shares ct__between(const ct_load *load, const ct__reading *before
     int cpus = ct_files_cpus(load->files), ranks = ct_files_ranks(load->files);
     double wall_s = now->at_s - before->at_s, whole_s = wall_s * cpus;
     const ct_machine *then = &before->machine, *machine = &now->machine;
-    ct_load_shares shares = CT__UNKNOWN;
+    ct_load_shares shares = CT_LOAD_UNKNOWN;
     if (now->own.used_s >= 0.0 && machine->busy_s >= 0.0 && then->busy_s >= 0.0) {
         double own_s = now->own.used_s - before->own.used_s;
         double others_s = machine->busy_s - then->busy_s - own_s - cpus * ct_files_tick_s();
@@ -113,7 +111,7 @@ void ct_load_end(ct_load *load, double now_s, ct_load_shares *shares)
         load->latest = now;
         load->told_s = now_s;
     }
-    *shares = now_s - load->told_s <= 2.0 * window_s ? load->shares : CT__UNKNOWN;
+    *shares = now_s - load->told_s <= 2.0 * window_s ? load->shares : CT_LOAD_UNKNOWN;
 }
 
 double ct_load_missing_s(const ct_load *load, double now_s)

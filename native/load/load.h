@@ -17,6 +17,7 @@ typedef struct {
     double throttled; /* a limit of the ranks' control group held them */
     double pressure;  /* something on this machine waited for a processor; ranks that share them do, too */
 } ct_load_shares;
+#define CT_LOAD_UNKNOWN ((ct_load_shares){-1.0, -1.0, -1.0, -1.0, -1.0})
 
 /* Of the job's `count` ranks on this machine, whose processes are `pids`. `all`: whether these are all of them. `host`: a
  * process that counts as the job's own; 0: none. `root` stands for the root directory, "" for itself. NULL: no memory. */

@@ -118,7 +118,7 @@ static int ct__tell(const ct_load_shares *found, int node, double switches, MPI_
 
 int ct_watch_tell(ct_watch *watch, bool leads, int node, double begun, MPI_Comm comm, char *text, int size)
 {
-    ct_load_shares shares = {-1.0, -1.0, -1.0, -1.0, -1.0};
+    ct_load_shares shares = CT_LOAD_UNKNOWN;
     if (leads && watch->load != NULL)
         ct_load_end(watch->load, MPI_Wtime(), &shares);
     return ct__tell(&shares, node, ct__switches() - begun, comm, text, size);
@@ -126,7 +126,7 @@ int ct_watch_tell(ct_watch *watch, bool leads, int node, double begun, MPI_Comm 
 
 int ct_watch_tell_whole(ct_watch *watch, int node, MPI_Comm world, char *text, int size)
 {
-    ct_load_shares shares = {-1.0, -1.0, -1.0, -1.0, -1.0};
+    ct_load_shares shares = CT_LOAD_UNKNOWN;
     if (ct__is_first(watch) && watch->load != NULL) {
         for (double left_s; (left_s = ct_load_missing_s(watch->load, MPI_Wtime())) > 0.0;)
             nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * left_s) + 1000}, NULL);
@@ -137,7 +137,7 @@ int ct_watch_tell_whole(ct_watch *watch, int node, MPI_Comm world, char *text, i
 
 void ct_watch_glance(ct_watch *watch, int node, char *text, int size)
 {
-    ct_load_shares shares = {-1.0, -1.0, -1.0, -1.0, -1.0};
+    ct_load_shares shares = CT_LOAD_UNKNOWN;
     text[0] = '\0';
     if (watch->load != NULL)
         ct_load_end(watch->load, MPI_Wtime(), &shares);

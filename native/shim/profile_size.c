@@ -28,7 +28,7 @@ static uint64_t ct__bytes(MPI_Count count, MPI_Datatype type)
 
 static uint64_t ct__count_at(const void *counts, bool large, int i)
 {
-    MPI_Count count = large ? ((const MPI_Count *)counts)[i] : ((const int *)counts)[i];
+    MPI_Count count = ct_count_at(counts, large, i);
     return count > 0 ? (uint64_t)count : 0;
 }
 

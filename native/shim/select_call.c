@@ -21,11 +21,6 @@ static MPI_Count ct__type_bytes(MPI_Datatype type)
     return code == MPI_SUCCESS ? bytes : MPI_UNDEFINED;
 }
 
-static MPI_Count ct__count_at(const ct_call *call, const void *counts, int i)
-{
-    return call->large ? ((const MPI_Count *)counts)[i] : (MPI_Count)((const int *)counts)[i];
-}
-
 /* Of what is more than MPI_Count holds: the same on all ranks, however they split it into counts and types. */
 static const MPI_Count CT__MOST = (MPI_Count)(UINT64_MAX >> 1);
 
@@ -40,9 +35,9 @@ static MPI_Count ct__sum(const ct_call *call, const void *counts)
 {
     MPI_Count sum = 0;
     for (int i = 0; i < call->known->size && sum >= 0; i++) {
-        if (counts == NULL || ct__count_at(call, counts, i) < 0)
+        if (counts == NULL || ct_count_at(counts, call->large, i) < 0)
             return -1;
-        if (__builtin_add_overflow(sum, ct__count_at(call, counts, i), &sum))
+        if (__builtin_add_overflow(sum, ct_count_at(counts, call->large, i), &sum))
             sum = CT__MOST;
     }
     return sum;
@@ -110,7 +105,7 @@ static bool ct__is_regular(const ct_call *call)
     if (call->recv_counts == NULL)
         return true;
     for (int i = 1; i < call->known->size; i++)
-        if (ct__count_at(call, call->recv_counts, i) != ct__count_at(call, call->recv_counts, 0))
+        if (ct_count_at(call->recv_counts, call->large, i) != ct_count_at(call->recv_counts, call->large, 0))
             return false;
     return true;
 }

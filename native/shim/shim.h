@@ -140,6 +140,12 @@ typedef struct {
 extern ct_real_functions ct_real;
 extern bool ct_ready;
 
+/* One of the counts of a call, whatever their width. */
+static inline MPI_Count ct_count_at(const void *counts, bool large, int i)
+{
+    return large ? ((const MPI_Count *)counts)[i] : (MPI_Count)((const int *)counts)[i];
+}
+
 /* Whether the wrappers have nothing to do: outside MPI_Init ... MPI_Finalize, or inside another wrapper. */
 static inline bool ct_passes(void) { return __builtin_expect(!ct_ready || ct_depth > 0, 0); }
 /* Nanoseconds on a clock that all processes of a node share. */
