@@ -212,7 +212,7 @@ def test_a_job_whose_site_knows_much_leaves_what_gains_little(store: SiteStore, 
 
     def little(scenario: Scenario, choice: Choice) -> float:
         time_s = truth(scenario, choice)
-        return time_s if scenario.size_bytes >= 1 << 16 or choice != RING else 0.93 * truth(scenario, DEFAULT)
+        return time_s if scenario.size_bytes >= 1 << 16 or choice != RING else 0.95 * truth(scenario, DEFAULT)
 
     benches = [replace(small(MemoryBench, launch_s=2.0), truth=little) for _ in range(5)]
     results = [job(bench, store, tmp_path / f"job{number}", budget_s=14.0) for number, bench in enumerate(benches)]
