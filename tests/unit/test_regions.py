@@ -215,9 +215,9 @@ def test_a_region_is_cut_only_where_there_is_time_for_one_claim_more_of_its_call
     whole_s = 24 * median(costs_s.values()) / 0.6
     assert claims(0.99 * whole_s) == [{8, 64, 512, 4096}]
     assert {frozenset(one) for one in claims(24 * 1.11 / 0.6)} == {frozenset({8, 64}), frozenset({512, 4096})}
-    # What is left is enough for one more claim of short calls; what is expected of long ones is even.
+    # What is left is enough for one more claim of short calls, and not for one of long ones.
     assert {frozenset(one) for one in claims(24 * 1.25 / 0.6)} == {frozenset(s) for s in ({8}, {64}, {512, 4096})}
-    assert len(claims(1e6)) == 3
+    assert len(claims(1e6)) == 3  # what is even and narrow is not cut
 
 
 def test_one_scenario_cannot_be_cut() -> None:

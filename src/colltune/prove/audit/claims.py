@@ -22,13 +22,14 @@ from colltune.core.space import neighbours
 Floats = NDArray[np.float64]
 # Doublings of the nodes, the ranks per node and the size that count as equally far.
 _DOUBLINGS = (1.0, 1.0, 2.0)
-# An expected log speed-up is unsure by so much, as a standard deviation. Where the means of two parts differ by less
-# than so many standard deviations of their difference, a region is not cut.
-_UNSURE, _APART = 0.1, 2.0
+# A region in which the expected log speed-ups differ by less than this and that spans less than so much is not cut.
+_EVEN, _NARROW = 0.02, 1.5
 # A claim takes about so many comparisons; and more claims than this make tables that nobody reads.
 COMPARISONS, MOST_CLAIMS = 24, 240
 # Of the time for a proof, what launches are expected to take.
 _LAUNCH_SHARE = 0.4
+# What a cut by place alone counts beside one by the gain: variance of log speed-up for a whole unit of distance.
+_BY_PLACE = 0.02**2
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,7 @@ def _cut(claims: Sequence[Claim], most: int, time: ProofTime | None) -> list[Cla
 
     def consider(claim: Claim) -> None:
         cut = _best_cut(claim)
-        if cut is None or not _tells(*cut[1]):
+        if cut is None:
             done.append(claim)
         else:
             more_s = sum(map(claim_s, cut[1])) - claim_s(claim)
@@ -194,26 +195,20 @@ def _cut(claims: Sequence[Claim], most: int, time: ProofTime | None) -> list[Cla
     return [*done, *(claim for *_, claim, _ in open_cuts)]
 
 
-def _tells(low: Claim, high: Claim) -> bool:
-    """Whether the gains of the two differ by more than what is expected is unsure by."""
-    if not (sum(low.weights) and sum(high.weights)):
-        return False
-    means = [float(np.average(part.gains, weights=part.weights)) for part in (low, high)]
-    often = [sum(part.weights) ** 2 / sum(weight**2 for weight in part.weights) for part in (low, high)]
-    return abs(means[0] - means[1]) > _APART * _UNSURE * math.sqrt(1.0 / often[0] + 1.0 / often[1])
-
-
 def _best_cut(claim: Claim) -> tuple[float, tuple[Claim, Claim]] | None:
     """The cut across one axis that leaves the least variance of the gain, and what it takes away of it."""
     if len(claim.scenarios) < 2:
         return None
     places, gains, weights = claim.places, np.array(claim.gains), np.array(claim.weights)
+    extent = places.max(axis=0) - places.min(axis=0)
+    if float(gains.max() - gains.min()) < _EVEN and float(extent.max()) < _NARROW:
+        return None
     best: tuple[float, NDArray[np.bool_]] | None = None
     for axis in range(3):
         values = np.unique(places[:, axis])
         for low, high in pairwise(values):
             below = places[:, axis] <= 0.5 * (low + high)
-            drop = _between(gains, weights, below)
+            drop = _between(gains, weights, below) + _BY_PLACE * _between(places[:, axis], weights, below)
             if best is None or drop > best[0]:
                 best = (drop, below)
     if best is None or not math.isfinite(best[0]):
