@@ -67,11 +67,12 @@ lint: $(BIN)/.ready ## formatting, style and types
 	$(BIN)/ruff check src tests benchmarks
 	$(BIN)/mypy src
 
-# What bench-own is given: OWN='--osu DIR'
+# What bench-own and bench-variance are given: OWN='--osu DIR', VARIANCE='8x2'
 OWN ?=
+VARIANCE ?=
 bench-vendor: $(IMPI)/.ready
 bench-%: $(BIN)/.ready ## bench-NAME: write bench/NAME.json, a flat object of figures, and print it
-	$(BIN)/python benchmarks/bench_$(subst -,_,$*).py $(if $(filter own,$*),$(OWN))
+	$(BIN)/python benchmarks/bench_$(subst -,_,$*).py $(if $(filter own,$*),$(OWN))$(if $(filter variance,$*),$(VARIANCE))
 
 # What it takes to look also at a fresh install and at the time of `make test`: HOUSE="--install --tests"
 HOUSE ?=

@@ -2,16 +2,18 @@
 
     make bench-own OWN='--osu DIR'          DIR: a build of the OSU Micro-Benchmarks
 
-Network namespaces with links of 1 Gbit/s and real TCP; needs root, iproute2 and gcc, and takes three to four hours on
-two idle cores. It may be stopped and goes on: what is in bench/own is not done again. That holds, for each tuning of
---plan (SHAPE:BUDGET:HOW MANY), its directory and the times of OSU's launches (judge_osu.py); and for each shape the
-launches in which every choice was timed (own_launch.py).
+Network namespaces with links of 1 Gbit/s and real TCP; needs root, iproute2 and gcc, and takes about three hours on
+two idle cores: eight minutes for each tuning of five, and ten for each launch in which every choice is timed. It may be
+stopped and goes on: what is in bench/own is not done again. That holds, for each tuning of --plan (SHAPE:BUDGET:HOW
+MANY), its directory and the times of OSU's launches (judge_osu.py); and for each shape the launches in which every
+choice was timed (own_launch.py), of which `make bench-variance` makes its table.
 
 Writes bench/own.json and prints it. ``geomean_BUDGET_SHAPE``: default over tuned at the calls of the whole job, one
 without a rule counts as 1; the median of the tunings. ``best_SHAPE``: the same of the fastest choice of each call, the
 default among them, chosen in one half of the extra launches and judged in the other, by OSU's convention; both ways.
 ``captured_BUDGET_SHAPE``: log(geomean) over log(best). ``slower``: calls of all tunings that are slower beyond an
 interval that holds for all calls of one at once. ``decided_share``: of the calls, those with a rule, in all tunings.
+``own_BUDGET_SHAPE``: what `colltune verify` says, all its calls counted.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import math
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
@@ -70,7 +72,10 @@ def run_all(asked: argparse.Namespace) -> None:
     """What of the plan is not there yet, shape by shape."""
     for shape in dict.fromkeys(plan.shape for plan in asked.plan):
         nodes, ppn = parsed(shape)
-        with tempfile.TemporaryDirectory() as place, namespace_cluster(Path(place) / "cluster", nodes) as cluster:
+        with (
+            tempfile.TemporaryDirectory() as place,
+            namespace_cluster(Path(place) / "cluster", nodes, asked.rate) as cluster,
+        ):
             where = ("--hostfile", str(cluster.host_file(ppn)))
             for plan in (one for one in asked.plan if one.shape == shape):
                 for number, tuned in enumerate(plan.directories):
@@ -94,6 +99,10 @@ def tune_and_judge(
     launches = ("--launches", str(asked.launches), "--iterations", str(asked.iterations))
     printed = on_first_node(cluster, judge, str(tuned), "--osu", str(asked.osu), *sizes, *launches, *kept, *where)
     (tuned / "osu.json").write_text(printed.splitlines()[-1] + "\n")
+    if asked.verify and not (tuned / "verify.txt").exists():
+        host_file = where[:2]
+        answer = on_first_node(cluster, "-m", "colltune", "verify", str(tuned), "--launches", "2", *host_file)
+        (tuned / "verify.txt").write_text(answer)
 
 
 def time_choices(cluster: NamespaceCluster, shape: str, where: Sequence[str], asked: argparse.Namespace) -> None:
@@ -102,8 +111,15 @@ def time_choices(cluster: NamespaceCluster, shape: str, where: Sequence[str], as
         if not out.exists():
             out.parent.mkdir(parents=True, exist_ok=True)
             program = str(ROOT / "benchmarks" / "own_launch.py")
-            words = ("--collectives", *asked.collectives, "--sizes", *map(str, asked.sizes))
-            rounds = ("--ppn", shape.split("x")[1], "--rounds", str(asked.rounds), "--seed", str(number + 1))
+            words = (
+                "--collectives",
+                *asked.collectives,
+                "--sizes",
+                *map(str, asked.sizes),
+                "--ppn",
+                shape.split("x")[1],
+            )
+            rounds = ("--rounds", str(asked.rounds), "--seed", str(number + 1))
             on_first_node(cluster, program, str(out), *words, *rounds, *where)
 
 
@@ -159,9 +175,20 @@ def figures(asked: argparse.Namespace) -> dict[str, float]:
         if top := best[plan.shape]:
             made[f"captured_{plan.label}"] = round(median(logs) / top, 3)
         slower += sum(one["osu_slower"] for one in judged)
-        ruled += sum(one["osu_ruled"] for one in judged)
-        points += sum(one["osu_points"] for one in judged)
+        ruled, points = (
+            ruled + sum(one["osu_ruled"] for one in judged),
+            points + sum(one["osu_points"] for one in judged),
+        )
+        if verified := list(verified_in(plan.directories)):
+            made[f"own_{plan.label}"] = round(median(verified), 3)
     return made | {"slower": slower, "decided_share": round(ruled / max(points, 1), 3)}
+
+
+def verified_in(directories: Iterable[Path]) -> Iterator[float]:
+    for path in (one / "verify.txt" for one in directories):
+        mean = re.search(r"geometric mean over \d+ points: ([0-9.]+)", path.read_text() if path.exists() else "")
+        if mean is not None:
+            yield float(mean[1])
 
 
 def write(made: dict[str, float]) -> None:
@@ -179,8 +206,10 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[4 << step for step in range(14)], help="bytes")
     parser.add_argument("--launches", type=int, default=4, help="of each side, by OSU's programs")
     parser.add_argument("--iterations", type=int, default=100, help="of OSU's programs")
-    parser.add_argument("--extra", type=int, default=6, help="launches of each shape in which every choice is timed")
-    parser.add_argument("--rounds", type=int, default=4, help="of ten calls of each choice in such a launch")
+    parser.add_argument("--extra", type=int, default=4, help="launches of each shape in which every choice is timed")
+    parser.add_argument("--rounds", type=int, default=2, help="of ten calls of each choice in such a launch")
+    parser.add_argument("--rate", default="1gbit")
+    parser.add_argument("--verify", action="store_true", help="compare by colltune verify as well")
     asked = parser.parse_args()
     require_namespaces()
     KEPT.mkdir(parents=True, exist_ok=True)

@@ -32,7 +32,7 @@ SIZES = (64, 128, 256)
 def own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     monkeypatch.chdir(tmp_path)
-    for name in ("bench_own", "judge_osu"):
+    for name in ("bench_own", "bench_variance", "judge_osu"):
         spec = importlib.util.spec_from_file_location(name, BENCHMARKS / f"{name}.py")
         module = importlib.util.module_from_spec(spec)
         monkeypatch.setitem(sys.modules, name, module)
@@ -41,23 +41,39 @@ def own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     return found
 
 
-def record(place: Path, launches: int, rounds: int) -> None:
+def record(place: Path, launches: int, rounds: int, deviations: tuple[float, float, float, float]) -> None:
     """Of calls whose ring is 1.25 times as fast as the default, and whose tree is as fast."""
+    together, by_choice, in_round, rest = deviations
     random = np.random.default_rng(1)
     gains = {DEFAULT: 0.0, RING: math.log(1.25), TREE: 0.0}
     place.mkdir(parents=True)
     for number in range(launches):
         with Journal.create(place / f"launch-{number + 1}.jsonl", HERE) as journal:
             for size in SIZES:
-                of_launch = 0.3 * random.standard_normal()
-                for choice, gain in [*gains.items()] * rounds:
-                    time_s = 1e-4 * math.exp(of_launch - gain)
-                    scenario = Scenario("bcast", 8, 2, size)
-                    journal.append([Sample(scenario, choice, Status.OK, (time_s,), osu_mean_s=0.5 * time_s)])
+                of_launch = together * random.standard_normal()
+                own = {one: by_choice * random.standard_normal() for one in gains}
+                for _ in range(rounds):
+                    of_round = in_round * random.standard_normal()
+                    for choice, gain in gains.items():
+                        log_s = math.log(1e-4) - gain + of_launch + own[choice] + of_round
+                        time_s = math.exp(log_s + rest * random.standard_normal())
+                        scenario = Scenario("bcast", 8, 2, size)
+                        journal.append([Sample(scenario, choice, Status.OK, (time_s,), osu_mean_s=0.5 * time_s)])
+
+
+def test_the_deviations_that_times_were_made_with_are_found(own: ModuleType) -> None:
+    truth = (0.3, 0.1, 0.07, 0.05)
+    record(own.KEPT / "8x2", 40, 8, truth)
+    made = sys.modules["bench_variance"].of_shape("8x2")
+    parts = [made[f"{part}_bcast_8x2"] for part in ("launch_together", "launch_own", "round_together", "round_own")]
+    assert parts == pytest.approx(truth, rel=0.25)
+    assert made["launches_8x2"] == 40
+    assert made["believes_round_bcast_8x2"] > made["gets_launch_bcast_8x2"] >= made["gets_round_bcast_8x2"]
+    assert made["best_bcast_8x2"] == pytest.approx(1.25, rel=0.06)
 
 
 def test_a_call_without_a_rule_counts_as_one_and_the_best_is_judged_in_other_launches(own: ModuleType) -> None:
-    record(own.KEPT / "8x2", 6, 2)
+    record(own.KEPT / "8x2", 6, 2, (0.3, 0.0, 0.0, 0.0))
     for number, ruled in enumerate((1.2, 1.44, 1.3)):
         place = own.KEPT / f"8x2-5m-{number + 1}"
         place.mkdir()
