@@ -2,7 +2,8 @@
  * come at different times, as they do in applications. */
 #include "agent.h"
 
-#include <sched.h>
+#include <math.h>
+#include <time.h>
 
 /* Timed calls of one choice at most in a further state of memory, and the share of a time box that they take. */
 enum { CT__FEWEST_CALLS = 5, CT__MOST_CALLS = 60 };
@@ -71,6 +72,9 @@ int ct_point_untouched(ct_point *point, int index)
 /* Calls of one choice at most: their mean decides nothing alone. */
 enum { CT__LATE_CALLS = 16 };
 
+/* A sleep may end so much later than it should, so it is to end so much sooner. */
+static double const CT__AWAKE_S = 200e-6;
+
 /* Of a rank in a call, from 0 to 1; the same wherever it is asked for (splitmix64). */
 static double ct__share(uint64_t seed, int call, int rank)
 {
@@ -103,8 +107,12 @@ int ct_point_late(ct_point *point, int index)
         int code = ct_point_steer(point, &request->choices[index], true);
         double start = MPI_Wtime(), arrival;
         /* Ranks that share cores would hold up those that are in the call already. */
-        for (arrival = start; arrival - start < delay; arrival = MPI_Wtime())
-            sched_yield();
+        double asleep = delay - CT__AWAKE_S;
+        if (asleep > 0.0)
+            nanosleep(&(struct timespec){.tv_sec = (time_t)asleep, .tv_nsec = (long)(1e9 * fmod(asleep, 1.0))}, NULL);
+        do
+            arrival = MPI_Wtime();
+        while (arrival - start < delay);
         if (code == MPI_SUCCESS)
             code = ct_call_run(point->call, state->comm);
         double end = MPI_Wtime();
