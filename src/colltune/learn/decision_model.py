@@ -18,7 +18,7 @@ from colltune.learn.told import History, Pair
 
 # Where half of the measured times are less sure than this, as a standard deviation of their logarithms, the fastest of
 # many is half luck, and a scenario says less of itself than those around it do.
-_WEIGHED = 0.1
+_WEIGHED = 0.15
 
 
 class DecisionModel:
