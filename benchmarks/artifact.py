@@ -78,6 +78,7 @@ ROWS = {
     "8 x 1 namespaces, MPICH, 4 collectives, 5 min": _OSU,
     "the same tuning by OSU's programs": _OSU,
     "8 x 2 namespaces, MPICH, 4 collectives, 5 min": _OSU,
+    "8 x 2 namespaces, MPICH, the whole job to 32 KiB, one tuning of 5 min by OSU's programs": _OSU,
     "4 ranks on 2 cores, Open MPI 5.0.11, 8 collectives": "backends",
     "4 x 2 namespaces, MPICH, ibcast and iallreduce": _HOURS,
     "4 x 2 namespaces, Open MPI, the same": _HOURS,

@@ -55,7 +55,7 @@ LIMITS = {
     "lines_study": Limit(6_106, 7_500),
     "lines_c": Limit(15_009, 13_500),
     "lines_tests": Limit(44_389, 38_000),
-    "lines_benchmarks": Limit(10_621, 10_500),
+    "lines_benchmarks": Limit(10_622, 10_500),
     "long_functions": Limit(0, 0),
     "class_names_twice": Limit(0, 0),
     "circles": Limit(0, 0),
