@@ -51,10 +51,10 @@ class Limit(NamedTuple):
 
 
 LIMITS = {
-    "lines_python": Limit(43_197, 41_500),
+    "lines_python": Limit(43_195, 41_500),
     "lines_study": Limit(6_106, 7_500),
     "lines_c": Limit(15_009, 13_500),
-    "lines_tests": Limit(44_389, 38_000),
+    "lines_tests": Limit(44_387, 38_000),
     "lines_benchmarks": Limit(10_622, 10_500),
     "long_functions": Limit(0, 0),
     "class_names_twice": Limit(0, 0),

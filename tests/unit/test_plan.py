@@ -225,8 +225,6 @@ def test_the_replay_may_take_several_times_what_its_slice_led_to_expect() -> Non
 
 def test_a_slice_of_the_replay_tells_what_the_whole_takes() -> None:
     """The cases alone tell it, however long a launch takes; eight rank counts have some hundred cases each."""
-    alike = (4,) * 8
-    assert ReplaySlice(1.0, 100, 4, alike).whole_s(launch_s=2.0) == pytest.approx(30.0)
-    assert ReplaySlice(0.1, 100, 4, alike).whole_s(launch_s=25.0) == pytest.approx(27.8)
-    assert ReplaySlice(1.0, 0, 4, alike).whole_s(launch_s=2.0) == 8.0
-    assert ReplaySlice(1.0, 100, 4, (1, 2, 3, 4, 64)).whole_s(launch_s=2.0) == pytest.approx(2.0 + 3.5 * 3.5)
+    assert ReplaySlice(cases_s=1.0, cases=100, rank_counts=8).whole_s(launch_s=2.0) == pytest.approx(30.0)
+    assert ReplaySlice(cases_s=0.1, cases=100, rank_counts=8).whole_s(launch_s=25.0) == pytest.approx(27.8)
+    assert ReplaySlice(cases_s=1.0, cases=0, rank_counts=8).whole_s(launch_s=2.0) == 8.0

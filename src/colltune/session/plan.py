@@ -262,7 +262,7 @@ def _left_out(count: int, node_bytes: int) -> Iterator[str]:
 def _time_plan(calibration: LaunchCosts, shape: tuple[int, int], launch_s: float) -> TimePlan:
     replay_s = 0.0
     if calibration.replay is not None:
-        replay_s = replace(calibration.replay, rank_counts=tuple(rank_counts(shape[0] * shape[1]))).whole_s(launch_s)
+        replay_s = replace(calibration.replay, rank_counts=len(rank_counts(shape[0] * shape[1]))).whole_s(launch_s)
     return TimePlan(0.0, 0.0, calibration.other_s, launch_s, replay_s, True, calibration.files)
 
 

@@ -102,33 +102,31 @@ class UncheckedError(ColltuneError):
 
 @dataclass(frozen=True, slots=True)
 class ReplaySlice:
-    """A part of the replay without a tuning, on ``ranks``: what its cases took, and how many it had.
-
-    ``rank_counts``: those of the whole.
-    """
+    """A part of the replay without a tuning: what its cases took, and how many it had. ``rank_counts``: of all."""
 
     cases_s: float
     cases: int
-    ranks: int
-    rank_counts: tuple[int, ...]
+    rank_counts: int
 
     def whole_s(self, launch_s: float) -> float:
         """What the whole replay takes, where a launch takes ``launch_s``."""
         if self.cases == 0:
             return _UNKNOWN_LAUNCHES * launch_s
-        # Fewer ranks take less: with the rounds and bytes of a call at most as their number, and not less than that
-        # where they share processors.
-        counts = sum(min(count / self.ranks, 1.0) for count in self.rank_counts)
-        return launch_s + counts * _CASES * self.cases_s / self.cases
+        return launch_s + self.rank_counts * _CASES * self.cases_s / self.cases
 
 
 def replay_slice(bench: LibraryBench) -> ReplaySlice:
-    """Runs a few cases on all ranks, which tells what the replay at the end will take. Compiles it, where need be."""
+    """Runs a few cases, which tells what the replay at the end will take. Compiles it, where need be.
+
+    On the fewest ranks, on all, and on a count in the middle: how much less fewer ranks take differs, by whether they
+    share processors.
+    """
     counts, thread_level = rank_counts(bench.nodes * bench.ppn), bench.environment.thread_level
-    arguments = replay_arguments(counts[-1:], short=True, collectives=_SLICE, thread_level=thread_level)
+    some = sorted({counts[0], counts[len(counts) // 2], counts[-1]})
+    arguments = replay_arguments(some, short=True, collectives=_SLICE, thread_level=thread_level)
     program = bench.program(PROGRAM, arguments)
     found = run_conformance(program.argv, program.environment, _SHORT_LIMIT_S)
-    return ReplaySlice(found.cases_s, found.cases, counts[-1], tuple(counts))
+    return ReplaySlice(found.cases_s, found.cases, len(counts))
 
 
 def make_safe(
