@@ -45,29 +45,39 @@ class LooksAgain:
     def __init__(self, looks: Rows, seed: int) -> None:
         self._looks, self._seed = looks, seed
         self._asked: Mask = np.zeros(looks.shape, dtype=bool)
+        self._twice = 0  # how many pairs were asked for or looked at twice, when that was last counted
 
     def note_asked(self, row: int, number: int) -> None:
         """An answer that is the same to the last bit is no news, so what was asked for counts."""
         self._asked[row, number] |= self._looks[row, number] > 0
 
     def draw(
-        self, rows: Rows, candidate: Mask, worth: Floats, plan: Collection[tuple[int, int, int]], known: int
+        self,
+        rows: Rows,
+        candidate: Mask,
+        weights: Floats,
+        cost: Floats,
+        plan: Collection[tuple[int, int, int]],
+        known: int,
     ) -> tuple[int, int] | None:
         """A pair that was looked at once, where one is due to be looked at again; as its place in ``rows``, its choice.
 
-        The more likely, the greater its ``worth`` (rows, M). ``plan``: what is asked for next, first two of each as the
-        result. ``known``: how many pairs are.
+        The more likely, the greater the weight of its scenario, ``weights`` (N,), beside its ``cost`` (rows, M).
+        ``plan``: what is asked for next, first two of each as the result. ``known``: how many pairs are.
         """
+        due = min(known // _ONE_OF, _ENOUGH) + known // _LATER_ONE_OF
+        if self._twice >= due:  # they grow only: a large space is not looked through in vain
+            return None
         twice = self._asked | (self._looks > 1)
         once = (candidate & ~twice & (self._looks > 0))[rows]
-        number = np.count_nonzero(twice)
+        number = self._twice = int(np.count_nonzero(twice))
         for place, choice, _ in plan:
             number += int(once[place, choice])
             once[place, choice] = False
-        if number >= min(known // _ONE_OF, _ENOUGH) + known // _LATER_ONE_OF or not once.any():
+        if number >= due or not once.any():
             return None
         places, choices = np.nonzero(once)
-        chance = worth[places, choices]
-        random = np.random.default_rng([self._seed, known, int(number)])
+        chance = weights[rows[places]] / cost[places, choices]
+        random = np.random.default_rng([self._seed, known, number])
         drawn = random.choice(len(places), p=chance / chance.sum())
         return int(places[drawn]), int(choices[drawn])

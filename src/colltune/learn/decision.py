@@ -154,9 +154,9 @@ class DecisionLearner:
         while len(plan) < count and (first := self._begin(cost, free) or self._probe(cost, free)):
             free[first] = False
             plan.append((*first, int(look[first])))
-        worth, known = self._weights[self._rows][:, None] / cost, self._history.known
+        weights, known = self._weights, self._history.known
         while len(plan) < count and self._looks_twice:
-            if (again := self._again.draw(self._rows, self._candidate, worth, plan, known)) is None:
+            if (again := self._again.draw(self._rows, self._candidate, weights, cost, plan, known)) is None:
                 break
             free[again] = False
             self._free[self._rows[again[0]], again[1]] = True  # it may be measured in full
