@@ -62,6 +62,7 @@ static graph make_graph(const char *name, int vertices, int random_tenths, int r
     if (vertices < 1 || g.kind > RMAT) {
         if (rank == 0)
             fprintf(stderr, "no graph is called %s and has %d vertices: give chain, random, grid or rmat, and 1 or more\n", name, vertices);
+        MPI_Barrier(MPI_COMM_WORLD); /* or another rank ends the job before it is said */
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     if (g.kind == CHAIN)
