@@ -122,6 +122,26 @@ def test_the_budget_goes_where_most_is_to_be_gained() -> None:
     assert bench.spent_s["bcast"] > 3.0 * bench.spent_s["allreduce"] > 0.0
 
 
+def test_what_surrounds_a_call_belongs_to_its_price() -> None:
+    """Calls of bcast are a tenth as long, and else all is alike: long requests leave them as dear as the others."""
+
+    def truth(scenario: Scenario, choice: Choice) -> float:
+        time_s = true_time_s(replace(scenario, collective="bcast"), choice)
+        return time_s if scenario.collective == "bcast" else 10.0 * time_s
+
+    whole_s = Bench(["allreduce", "bcast"], truth=truth).run().elapsed_s
+
+    def shares(budget_s: float, request_s: float) -> float:
+        bench = Bench(["allreduce", "bcast"], truth=truth, budget_s=budget_s)
+        bench.campaign.clock = lambda: bench.source.now_s + request_s * len(bench.journal)
+        bench.run()
+        count = Counter(sample.scenario.collective for sample in bench.journal)
+        return count["bcast"] / count["allreduce"]
+
+    assert shares(whole_s / 5, 0.0) > 2.0
+    assert shares(60.0, 1.0) < 1.0
+
+
 @pytest.mark.parametrize("share", [0.1, 0.03])  # everything that is open is compared; or what the learners ask for
 def test_with_a_posterior_the_budget_goes_where_less_is_known(share: float) -> None:
     whole = Bench(["allreduce", "bcast"])

@@ -34,6 +34,8 @@ _DESIGN: Floats = np.array([(0.5, 0.5, 0.5), (1.0, 1.0, 0.7), (0.5, 0.5, 0.85), 
 _NEWS = 1.0 / 128.0
 # Samples of scenarios that are not considered wait for the next fit, until they are this part of all that is known.
 _OUTSIDE = 1.0 / 16.0
+# What a measurement takes beside its calls is what it takes in so many of all: in others more may go with the calls.
+_CHEAP = 0.1
 # A selection that is slower than the best by more than this is a significant mistake (FACT, table II).
 _SIGNIFICANT = 0.10
 
@@ -42,12 +44,13 @@ _SIGNIFICANT = 0.10
 class DecisionSettings:
     """The options of the decision learner.
 
-    A full measurement is assumed to cost ``set_up_s`` and ``repetitions`` plus ``warm_up`` times the time of a call. A
-    first measurement of a pair takes as many repetitions as fit into ``box_s``, but at least ``fewest``. A second one
-    takes the rest, where noise makes a decision uncertain; with ``fewest`` = ``repetitions`` there is none.
-    Candidates are ranked by gain over cost to the power of ``thrift``. Choices are also tried at the far ends of the
-    space (largest size on the smallest shape, smallest size on the largest) for at most the share ``insurance`` of the
-    time spent: the posterior alone never tries an algorithm there that was slow wherever it was measured.
+    A full measurement is assumed to cost ``set_up_s`` (or more, where samples say so) and ``repetitions`` plus
+    ``warm_up`` times the time of a call. A first measurement of a pair takes as many repetitions as fit into ``box_s``,
+    but at least ``fewest``. A second one takes the rest, where noise makes a decision uncertain; with ``fewest`` =
+    ``repetitions`` there is none. Candidates are ranked by gain over cost to the power of ``thrift``. Choices are also
+    tried at the far ends of the space (largest size on the smallest shape, smallest size on the largest) for at most
+    the share ``insurance`` of the time spent: the posterior alone never tries an algorithm there that was slow
+    wherever it was measured.
     ``freedom``: see ChoiceProcess. ``design``: the number of scenarios in the middle of the space at which every choice
     is tried first. The learner stops once the expected loss is below ``stop_loss`` and the expected share of
     significant mistakes below ``stop_mistakes``, over ``stop_steps`` decisions in a row and at least the share
@@ -102,6 +105,8 @@ class DecisionLearner:
         self._news: list[Sample] = []  # told, and not yet in the posterior
         self._plan: list[tuple[int, int, int]] = []  # scenario, choice, repetitions; none that was told since
         self._spent_s = self._probed_s = 0.0
+        self._set_up_s = self._settings.set_up_s
+        self._set_ups_s: list[float] = []  # of every sample with a time
         self._fitted = self._outside = 0
         self._good = False  # whether the selection was, when the posterior last changed, good enough to stop
         self._calm = 0  # decisions in a row that were good enough to stop
@@ -249,6 +254,7 @@ class DecisionLearner:
             self._done[row, number] += len(sample.times_s)
             self._looks[row, number] += 1
             took_s = float(self._cost(sample.time_s, len(sample.times_s)))
+            self._set_ups_s.append(sample.cost_s + self._set_up_s - took_s)
             self._spent_s += took_s
             self._probed_s += took_s if row in self._probes else 0.0
         else:
@@ -295,6 +301,7 @@ class DecisionLearner:
         iterations = self._settings.fit_iterations if hyperparameters and known >= 8 else 0
         if iterations:
             self._fitted = known
+            self._set_up_s = max(float(np.quantile(self._set_ups_s, _CHEAP)), self._settings.set_up_s)
         was_unsure, seen, choices = self._is_unsure, self._seen(), len(self._choices)
         if self._is_unsure != was_unsure:
             self._free = self._open(slice(None)) & ~self._pending
@@ -324,7 +331,7 @@ class DecisionLearner:
     def _cost(self, time_s: Floats | float, repetitions: NDArray[np.intp] | int) -> Floats:
         """Seconds that a measurement takes; the arguments have one array shape."""
         warm_up = np.maximum(1, np.round(self._settings.warm_up * np.asarray(repetitions) / self._settings.repetitions))
-        return np.asarray(self._settings.set_up_s + (repetitions + warm_up) * time_s)
+        return np.asarray(self._set_up_s + (repetitions + warm_up) * time_s)
 
     def _look(self, time_s: Floats) -> NDArray[np.intp]:
         """(N, M): the repetitions of the next measurement of each pair, whose call is expected to take ``time_s``."""

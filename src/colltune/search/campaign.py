@@ -94,7 +94,7 @@ class Campaign:
     def run(self) -> Outcome:
         self.known = [sample for sample in self.known if sample.status is not Status.DISTURBED]
         self._started_s = self.clock()
-        self._costs_s = 0.0
+        self._costs_s, self._answered = 0.0, 0  # points
         self._fits = False  # the whole grid, in the time that is left
         self._spent_s: defaultdict[str, float] = defaultdict(float)  # by collective, in an earlier run too
         for sample in self.known:
@@ -153,11 +153,14 @@ class Campaign:
         return any(s.collective == collective and (collective, c) not in self._broken for s, c in self._waiting)
 
     @property
-    def _pace(self) -> float:
-        """What measuring takes over the sum of what its points take: requests, and ranks that wait for one another."""
-        if self.lanes is not None or self._costs_s <= 0.0:
-            return 1.0
-        return max(1.0, (self.clock() - self._started_s) / self._costs_s)
+    def _beside_s(self) -> float:
+        """What a point takes beside its calls: its request, ranks that meet, and the choice of the next one.
+
+        Where calls are short it is most of the time, so it belongs to the price of a point.
+        """
+        if self.lanes is not None or not self._answered:
+            return 0.0
+        return max(self.clock() - self._started_s - self._costs_s, 0.0) / self._answered
 
     def _tasks(self, count: int) -> list[Task]:
         """The ``count`` points that come next, and what they are expected to take."""
@@ -165,7 +168,7 @@ class Campaign:
             going_on = [agenda for agenda in self._agendas.values() if agenda.reason is None]
             asked = self._by_worth(going_on, count, math.inf)
             return [Task(point, agenda.expect_s(point)) for agenda, point in asked]
-        left_s = (self._started_s + self.budget_s - self.clock()) / self._pace
+        left_s = self._started_s + self.budget_s - self.clock()
         active = [agenda for agenda in self._agendas.values() if agenda.reason is None]
         rest_s = {agenda.collective: agenda.rest_s() for agenda in active}
         for agenda in active:
@@ -205,7 +208,7 @@ class Campaign:
         nothing.
         """
         spent = [self._spent_s[agenda.collective] for agenda in active]
-        limit_s = _FAIR_PART * self._costs_s / len(self._agendas)
+        limit_s = _FAIR_PART * (self.clock() - self._started_s) / len(self._agendas)
         return [active[spent.index(min(spent))]] if min(spent) < limit_s else []
 
     def _at_stake(self, stakes: Stakes, active: Sequence[Agenda]) -> list[Task]:
@@ -262,12 +265,14 @@ class Campaign:
         collective = point.scenario.collective
         self._done |= {(s.scenario, s.choice) for s in samples}
         self._waiting -= {(s.scenario, s.choice) for s in samples}
-        cost_s = sum(sample.cost_s for sample in samples)
-        self._costs_s += cost_s
-        self._spent_s[collective] += cost_s
-        self._durations.tell([self._in_full(sample, point.repetitions) for sample in samples])
+        self._costs_s += sum(sample.cost_s for sample in samples)
+        self._answered += 1
+        beside_s = self._beside_s / len(samples)
+        priced = [replace(sample, cost_s=sample.cost_s + beside_s) for sample in samples]
+        self._spent_s[collective] += sum(sample.cost_s for sample in priced)
+        self._durations.tell([self._in_full(sample, point.repetitions) for sample in priced])
         # What others disturbed is asked for no more in this run, and nothing is known of it.
-        self._agendas[collective].know([sample for sample in samples if sample.status is not Status.DISTURBED])
+        self._agendas[collective].know([sample for sample in priced if sample.status is not Status.DISTURBED])
         if broken := broken_choices(samples) - self._broken:
             self._broken |= broken
             self._agendas[collective].distrust(choice for _, choice in broken)
