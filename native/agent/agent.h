@@ -221,7 +221,6 @@ typedef struct {
     double own_sum_s; /* over this rank's repetitions */
     double back_to_back_s, skewed_s; /* < 0: not taken */
     double kept_s, untouched_s;      /* see ct_point_keep and ct_point_untouched; < 0: not taken */
-    double pure_s, tested_s;         /* of a non-blocking call: see ct_point_views; < 0: not taken */
     size_t largest;  /* block that this rank asks for in a call, in bytes */
     bool large;      /* whether any rank asks for one that makes a difference to the heap */
     double own_faults, faults; /* page faults of a call in the burst with fewest: this rank's, and of the rank with most */
@@ -246,10 +245,9 @@ typedef struct {
     double noticed_s, attended_s; /* when they were called last */
 } ct_point;
 
-/* One timed call of a choice on all ranks, after a synchronisation. Returns an MPI error code. */
+/* One timed call of a choice on all ranks, after a synchronisation; a non-blocking one as ct_point_overlapped. Returns an
+ * MPI error code. */
 int ct_point_run(ct_point *point, int index, double *elapsed_s);
-/* The same, where `tests` >= 0 with a computation beside it, as ct_point_overlapped. */
-int ct_point_run_with(ct_point *point, int index, int tests, double *elapsed_s);
 /* Makes the next calls on the choice's communicator run as it says; `on` false: no more. Returns an MPI error code. */
 int ct_point_steer(const ct_point *point, const ct_choice *choice, bool on);
 /* Tells the host which choice comes next; -1: the same ones go on. An alarm ends a rank that is stuck: should the host
@@ -261,8 +259,6 @@ int ct_point_attend(ct_point *point);
 void ct_point_alive(ct_point *point);
 /* Whether a call takes so long that even its fewest repetitions are cut down: no other call than these is made then. */
 bool ct_point_long(const ct_point *point, double time_s);
-/* How many calls of `each_s` are made of one choice beside those that decide: few, and no more than `most`. */
-int ct_point_calls_beside(const ct_point *point, double each_s, int most);
 /* Times calls of a choice to which the ranks come late, each by its own share of the request's skew, from the arrival of
  * the last one. Returns an MPI error code. */
 int ct_point_late(ct_point *point, int index);
@@ -277,12 +273,9 @@ int ct_point_untouched(ct_point *point, int index);
 /* Sets how long the computation beside a non-blocking call takes: as long as its data take to be exchanged by messages.
  * The same for all choices, whatever they do and whatever files are in force. Returns an MPI error code. */
 int ct_point_calibrate(ct_point *point);
-/* A non-blocking call with a computation between its start and its wait, `tests` looks at the request among it.
- * `seen_s`: what the application waits for, the time in MPI. Returns an MPI error code. */
-int ct_point_overlapped(ct_point *point, MPI_Comm comm, int tests, double *seen_s);
-/* Of a non-blocking choice, how long it takes with no computation, and what is seen of it where the computation looks at
- * the request now and then. Returns an MPI error code. */
-int ct_point_views(ct_point *point, int index);
+/* A non-blocking call with a computation between its start and its wait. `seen_s`: what the application waits for, the
+ * time in MPI. Returns an MPI error code. */
+int ct_point_overlapped(ct_point *point, MPI_Comm comm, double *seen_s);
 /* Marks the choices whose trial says that they cannot be the best. */
 void ct_point_give_up(ct_point *point);
 /* Repeats every choice until it is known well enough. `scratch`: room for all times and one more of each. Returns an MPI error code. */

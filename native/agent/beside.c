@@ -69,7 +69,7 @@ int ct_point_untouched(ct_point *point, int index)
     return MPI_SUCCESS;
 }
 
-/* Calls of one choice at most: their mean decides nothing alone. */
+/* Calls of one choice at most. */
 enum { CT__LATE_CALLS = 16 };
 
 /* A sleep may end so much later than it should, so it is to end so much sooner. */
@@ -95,12 +95,19 @@ static double ct__delay(const ct_point *point, int call, int rank)
     return last > 0.0 ? point->request->skew_s * ct__share(point->request->seed, call, rank) / last : 0.0;
 }
 
+/* Few, since their mean decides nothing alone. */
+static int ct__late_calls(const ct_point *point, double each_s)
+{
+    double box_s = point->request->box_s, fitting = 0.1 * box_s / (each_s + 1e-9);
+    return each_s + 1e-9 > box_s ? 1 : fitting < 3 ? 3 : fitting > CT__LATE_CALLS ? CT__LATE_CALLS : (int)fitting;
+}
+
 int ct_point_late(ct_point *point, int index)
 {
     const ct_request *request = point->request;
     ct_choice_state *state = &point->states[index];
     double own[CT__LATE_CALLS], began = MPI_Wtime();
-    int calls = ct_point_calls_beside(point, state->estimate_s + request->skew_s, CT__LATE_CALLS);
+    int calls = ct__late_calls(point, state->estimate_s + request->skew_s);
     for (int i = 0; i < calls; i++) {
         double delay = ct__delay(point, i, point->rank);
         CT_TRY(ct_synchronise(point->group->comm));

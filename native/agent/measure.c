@@ -151,9 +151,8 @@ static void ct__answer(const ct_point *point, const double *mean_s, const double
                 ct__add(answer, " kept_us=%.4f", state->kept_s * 1e6);
             if (state->untouched_s >= 0.0)
                 ct__add(answer, " untouched_us=%.4f", state->untouched_s * 1e6);
-            if (state->pure_s >= 0.0)
-                ct__add(answer, " compute_us=%.4f pure_us=%.4f tested_us=%.4f", point->compute_s * 1e6,
-                            state->pure_s * 1e6, state->tested_s * 1e6);
+            if (ct_call_overlaps(point->call))
+                ct__add(answer, " compute_us=%.4f", point->compute_s * 1e6);
             ct__add(answer, " times_ns=");
             for (int r = 0; r < state->count; r++)
                 ct__add(answer, r == 0 ? "%.0f" : ",%.0f", state->times[r] * 1e9);
@@ -182,8 +181,6 @@ static int ct__measure_all(ct_point *point, double *scratch)
             continue;
         ct_point_alive(point);
         CT_TRY(ct__back_to_back(point, i));
-        if (ct_call_overlaps(point->call))
-            CT_TRY(ct_point_views(point, i));
         if (request->skew_s > 0.0) {
             CT_TRY(ct_point_late(point, i));
             CT_TRY(ct_point_untouched(point, i));
@@ -215,7 +212,6 @@ static bool ct__reserve(ct_point *point, double **times, double **sums)
         point->states[i].back_to_back_s = point->states[i].skewed_s = -1.0;
         point->states[i].own_faults = point->states[i].faults = -1.0;
         point->states[i].kept_s = point->states[i].untouched_s = -1.0;
-        point->states[i].pure_s = point->states[i].tested_s = -1.0;
     }
     return true;
 }

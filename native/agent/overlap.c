@@ -4,12 +4,8 @@
 #include <sched.h>
 #include <time.h>
 
-/* Calls of one choice at most, without a computation and with one that looks at the request. */
-enum { CT__VIEWS = 16 };
 /* Exchanges by which the computation is calibrated. */
 enum { CT__EXCHANGES = 9 };
-/* How often a computation that looks at the request does so. */
-enum { CT__TESTS = 8 };
 
 static double ct__now(void)
 {
@@ -33,24 +29,15 @@ static double ct__compute(double seconds)
     return passed;
 }
 
-int ct_point_overlapped(ct_point *point, MPI_Comm comm, int tests, double *seen_s)
+int ct_point_overlapped(ct_point *point, MPI_Comm comm, double *seen_s)
 {
     MPI_Request request;
     double computed = 0.0, start = ct__now();
     int code = ct_call_start(point->call, comm, &request);
-    if (code != MPI_SUCCESS) {
-        *seen_s = ct__now() - start;
-        return code;
-    }
-    for (int part = 0; part <= tests; part++) {
-        computed += ct__compute(point->compute_s / (tests + 1));
-        int done;
-        if (part < tests && code == MPI_SUCCESS)
-            code = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
-    }
-    /* A request that a test completed is the null request, for which a wait returns at once. */
-    if (code == MPI_SUCCESS)
+    if (code == MPI_SUCCESS) {
+        computed = ct__compute(point->compute_s);
         code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
     *seen_s = ct__now() - start - computed;
     return code;
 }
@@ -75,19 +62,5 @@ int ct_point_calibrate(ct_point *point)
         ct_point_alive(point);
     }
     point->compute_s = ct_median_interval(times, wanted, &low, &high);
-    return MPI_SUCCESS;
-}
-
-int ct_point_views(ct_point *point, int index)
-{
-    ct_choice_state *state = &point->states[index];
-    double own[2 * CT__VIEWS], low, high, began = ct__now();
-    int calls = ct_point_calls_beside(point, state->estimate_s + point->compute_s, CT__VIEWS);
-    for (int i = 0; i < 2 * calls; i++)
-        CT_TRY(ct_point_run_with(point, index, i < calls ? -1 : CT__TESTS, &own[i]));
-    CT_TRY(MPI_Allreduce(MPI_IN_PLACE, own, 2 * calls, MPI_DOUBLE, MPI_MAX, point->group->comm));
-    state->pure_s = ct_median_interval(own, calls, &low, &high);
-    state->tested_s = ct_median_interval(own + calls, calls, &low, &high);
-    state->cost_s += ct__now() - began;
     return MPI_SUCCESS;
 }

@@ -28,14 +28,14 @@ int ct_point_steer(const ct_point *point, const ct_choice *choice, bool on)
               : ct_settings_restore(choice->settings, choice->setting_count);
 }
 
-int ct_point_run_with(ct_point *point, int index, int tests, double *elapsed_s)
+int ct_point_run(ct_point *point, int index, double *elapsed_s)
 {
     const ct_choice *choice = &point->request->choices[index];
     CT_TRY(ct_synchronise(point->group->comm));
     int code = ct_point_steer(point, choice, true);
     double start = MPI_Wtime();
-    if (code == MPI_SUCCESS && tests >= 0) {
-        code = ct_point_overlapped(point, point->states[index].comm, tests, elapsed_s);
+    if (code == MPI_SUCCESS && ct_call_overlaps(point->call)) {
+        code = ct_point_overlapped(point, point->states[index].comm, elapsed_s);
     } else {
         if (code == MPI_SUCCESS)
             code = ct_call_run(point->call, point->states[index].comm);
@@ -44,17 +44,6 @@ int ct_point_run_with(ct_point *point, int index, int tests, double *elapsed_s)
     point->inside_s += *elapsed_s;
     ct_keep_first(&code, ct_point_steer(point, choice, false));
     return code;
-}
-
-int ct_point_run(ct_point *point, int index, double *elapsed_s)
-{
-    return ct_point_run_with(point, index, ct_call_overlaps(point->call) ? 0 : -1, elapsed_s);
-}
-
-int ct_point_calls_beside(const ct_point *point, double each_s, int most)
-{
-    double box_s = point->request->box_s, fitting = 0.1 * box_s / (each_s + 1e-9);
-    return each_s + 1e-9 > box_s ? 1 : fitting < 3 ? 3 : fitting > most ? most : (int)fitting;
 }
 
 void ct_point_tell(ct_point *point, int choice)

@@ -244,7 +244,7 @@ def test_what_a_computation_hides_of_a_nonblocking_call_is_told(
         request(1, name, 4096, ranks, "0", "skew_us=100", "choice="),
         request(2, name.removeprefix("i"), 64, ranks),
     ]
-    told = ("compute_us", "pure_us", "tested_us", "b2b_us", "skewed_us")
+    told = ("compute_us", "b2b_us", "skewed_us")
     for _attempt in range(5):  # of a call that a busy machine held for long the agent takes its time alone
         overlapped, blocking = [line for line in talk(sanitized_agent, ranks, lines) if line.startswith("result ")]
         assert " status=ok " in overlapped
@@ -252,12 +252,10 @@ def test_what_a_computation_hides_of_a_nonblocking_call_is_told(
         if None not in figures.values():
             break
     assert all(value is not None for value in figures.values()), figures
-    assert figures["pure_us"] > 0.0
-    assert figures["tested_us"] > 0.0
     assert figures["compute_us"] > 0.0 or ranks == 1
     # The call itself takes some time, however much of the rest is hidden.
     assert all(int(time) > 0 for time in overlapped.split("times_ns=")[1].split(","))
-    assert "pure_us" not in blocking
+    assert "compute_us" not in blocking
 
 
 def test_an_agent_hears_what_follows_a_zero_byte_or_a_long_line(talk: Talk, sanitized_agent: Path) -> None:
