@@ -72,6 +72,30 @@ def test_threads_and_single_cases(mpiexec: Path, program: Path) -> None:
     assert 0 < alone.cases < 10
 
 
+LATE = """#include <mpi.h>
+#include <unistd.h>
+int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
+{
+    int rank, code = PMPI_Init_thread(argc, argv, required, provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    sleep(rank == 1 ? 3 : 0);
+    return code;
+}
+"""
+
+
+def test_what_a_rank_that_begins_late_takes_is_not_what_cases_take(
+    mpiexec: Path, program: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "late.c").write_text(LATE)
+    late = shared(tmp_path / "late.c", compiler=mpiexec.with_name("mpicc"))
+    arguments = replay_arguments([1, 2], short=True, collectives=["bcast"])
+    result = replay(mpiexec, program, 2, arguments, LD_PRELOAD=str(late))
+    assert result.passed, result.message
+    assert result.wall_s > 3.0
+    assert result.cases_s < 2.0
+
+
 def test_an_algorithm_outside_its_preconditions_is_named(mpiexec: Path, program: Path, tmp_path: Path) -> None:
     general = dict(cut_default_trees(mpiexec.parent.parent / "lib" / "libmpi.so.12").general)
     general["collective=allgather"] = {
