@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,30 +13,23 @@ from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import DEFAULT, Choice, SizeBasis
 from colltune.emit.mpich.defaults import cut_default_trees
 from colltune.machine.compile import COMMON, build, source_directory
+from colltune.mpi.installation import Installation
 from colltune.prove.replay import on_workbench
 from colltune.prove.replay.conformance import PROGRAM, ConformanceResult, replay_arguments, run_conformance
 from compiled import C_FLAGS, compiled, shared
 
 SELECTION = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
+DIES = {"COLLTUNE_TEST_FAULT": "allreduce:28:abort"}
 
 
 @pytest.fixture(scope="module")
-def mpiexec() -> Path:
-    named = os.environ.get("COLLTUNE_TEST_MPIEXEC")
-    path = Path(named) if named else Path(sys.executable).parent / "mpiexec"
-    if not path.exists():
-        pytest.skip(f"no MPI at {path}: set COLLTUNE_TEST_MPIEXEC")
-    return path
+def mpiexec(mpi: Installation) -> Path:
+    return mpi.mpiexec
 
 
 @pytest.fixture(scope="module")
 def program(mpiexec: Path) -> Path:
     return build(mpiexec.with_name("mpicc"), PROGRAM)
-
-
-@pytest.fixture(scope="module")
-def faulty(mpiexec: Path) -> Path:
-    return shared("faulty_mpi.c", compiler=mpiexec.with_name("mpicc"))
 
 
 def replay(
@@ -122,34 +114,37 @@ def test_a_file_that_does_not_load_is_a_crash_at_the_start(mpiexec: Path, progra
 
 
 @pytest.mark.parametrize(
-    ("fault", "collective", "words"),
+    ("fault", "words"),
     [
-        ("flip", "allreduce", "byte 0 of element 0"),
-        ("swap", "allreduce", "op=user_ordered"),
-        ("overrun", "allgather", "after its end"),
-        ("gap", "bcast", "gap byte 5 of element 0"),
-        ("leave", "barrier", "left before"),
+        ("allreduce:28:wrong", "byte 0 of element 0"),
+        ("allreduce:28:swap", "op=user_ordered"),
+        ("allgather:*:overrun", "after its end"),
+        ("bcast:*:gap", "gap byte 5 of element 0"),
+        ("barrier:*:leave", "left before"),
     ],
 )
-def test_a_fault_is_found(mpiexec: Path, program: Path, faulty: Path, fault: str, collective: str, words: str) -> None:
+def test_a_fault_is_found(mpiexec: Path, program: Path, faulty: str, fault: str, words: str) -> None:
+    collective = fault.split(":")[0]
     # Seven bytes or seven elements: allreduce counts in elements of four bytes.
     extra = [] if collective == "barrier" else ["--sizes", f"{collective}=28"]
     arguments = [*replay_arguments([3], collectives=[collective], max_bytes=2000), *extra]
-    result = replay(mpiexec, program, 3, arguments, LD_PRELOAD=str(faulty), CT_FAULT=fault)
+    result = replay(mpiexec, program, 3, arguments, LD_PRELOAD=faulty, COLLTUNE_TEST_FAULT=fault)
     assert result.crashed_case is None, result.message
     assert 0 < result.failure_count < result.cases
     assert all(text.split()[1] == collective for text in result.failures)
     assert all(words in text for text in result.failures)
 
 
-@pytest.mark.parametrize(("fault", "hung"), [("die", False), ("hang", True)])
+@pytest.mark.parametrize(("fault", "hung"), [("abort", False), ("hang", True)])
 def test_the_case_that_ends_or_hangs_is_named(
-    mpiexec: Path, program: Path, faulty: Path, fault: str, hung: bool
+    mpiexec: Path, program: Path, faulty: str, fault: str, hung: bool
 ) -> None:
-    arguments = replay_arguments([2], collectives=["allreduce"], short=True, case_limit_s=2)
-    result = replay(
-        mpiexec, program, 2, [*arguments, "--sizes", "allreduce=28"], LD_PRELOAD=str(faulty), CT_FAULT=fault
-    )
+    arguments = [
+        *replay_arguments([2], collectives=["allreduce"], short=True, case_limit_s=2),
+        "--sizes",
+        "allreduce=28",
+    ]
+    result = replay(mpiexec, program, 2, arguments, LD_PRELOAD=faulty, COLLTUNE_TEST_FAULT=f"allreduce:28:{fault}")
     assert result.hung is hung
     assert result.crashed_case is not None
     assert "allreduce" in result.crashed_case
@@ -173,14 +168,14 @@ def test_the_program_is_clean_under_sanitizers(mpiexec: Path) -> None:
 
 @pytest.mark.parametrize("by_itself", [True, False])
 def test_calls_with_which_the_library_ends_the_job_by_itself_are_left_out(
-    mpiexec: Path, faulty: Path, by_itself: bool
+    mpiexec: Path, faulty: str, by_itself: bool
 ) -> None:
-    own = {"CT_FAULT": "die"} if by_itself else {}
-    environ = {**os.environ, "LD_PRELOAD": str(faulty), **own}
+    own = DIES if by_itself else {}
+    environ = {**os.environ, "LD_PRELOAD": faulty, **own}
     bench = open_workbench(MachineOptions(mpiexec=str(mpiexec), ppn=2), environ)
     rules = (Rule(None, None, 28, Choice("recursive_doubling")), Rule(None, None, None, DEFAULT))
     rule_sets = {"allreduce": RuleSet("allreduce", SizeBasis.MESSAGE, rules)}
-    result = on_workbench.replay(bench, rule_sets, {"CT_FAULT": "die"}, short=True, counts=(2,))
+    result = on_workbench.replay(bench, rule_sets, DIES, short=True, counts=(2,))
     assert result.passed is by_itself, result.message
     assert result.left_out == (("allreduce ranks=2",) if by_itself else ())
     assert ("the MPI by itself ends such jobs" in result.message) is by_itself
@@ -189,9 +184,9 @@ def test_calls_with_which_the_library_ends_the_job_by_itself_are_left_out(
 
 
 def test_where_the_library_ends_the_job_by_itself_the_collectives_with_rules_are_checked(
-    mpiexec: Path, faulty: Path
+    mpiexec: Path, faulty: str
 ) -> None:
-    environ = {**os.environ, "LD_PRELOAD": str(faulty), "CT_FAULT": "die"}
+    environ = {**os.environ, "LD_PRELOAD": faulty, **DIES}
     bench = open_workbench(MachineOptions(mpiexec=str(mpiexec), ppn=2), environ)
     rules = (Rule(None, None, 28, Choice("binomial")), Rule(None, None, None, DEFAULT))
     own = RuleSet("allreduce", SizeBasis.MESSAGE, (Rule(None, None, 28, DEFAULT), Rule(None, None, None, DEFAULT)))
