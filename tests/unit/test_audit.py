@@ -13,7 +13,7 @@ from colltune.core.space import Point, weight_of
 from colltune.judge.evidence import FEWEST_LAUNCHES
 from colltune.measure.contract import Effort
 from colltune.prove.audit.audit import Audit
-from colltune.prove.audit.claims import claims_of
+from colltune.prove.audit.claims import COMPARISONS, ProofTime, claims_of
 from colltune.prove.audit.harm import HARMED_SHARE, SLOWER
 from colltune.site.index_rows import PairedRatio
 from colltune_study.simulated.drawn import QUIET, Noise, SimulatedSource
@@ -94,8 +94,9 @@ def audit(launches: Launches, gain: Gain, most: int = 30, seed: int = 0, before:
     weights = {scenario: weight_of(scenario, 8, 2) for scenario in GRID}
     choices = {scenario: decided(scenario) for scenario in GRID}
     expected = {scenario: max(gain(scenario) + random.normal(0.05, 0.05), 0.04) for scenario in GRID}
+    time = ProofTime((most + 0.5) * COMPARISONS / 0.6, dict.fromkeys(GRID, 1.0))
     return Audit(
-        claims=claims_of(choices, expected, weights, most),
+        claims=claims_of(choices, expected, weights, time),
         open_source=launches.open,
         record=launches.seen.extend,
         baseline=lambda _scenario: DEFAULT,

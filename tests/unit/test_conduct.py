@@ -15,7 +15,7 @@ from colltune.core.topology import Top, Topology
 from colltune.learn.decision import DecisionLearner
 from colltune.measure.contract import Answer, Effort, Source
 from colltune.prove.audit.audit import Audit
-from colltune.prove.audit.claims import claims_of
+from colltune.prove.audit.claims import ProofTime, claims_of
 from colltune.schedule.contract import Task
 from colltune.schedule.durations import Durations
 from colltune.schedule.filling import FillingPacker
@@ -131,9 +131,9 @@ def test_a_proof_compares_regions_of_parts_at_once_on_parts_drawn_for_each_launc
         def launched() -> Source | Lanes:
             return machine if topology is None else Lanes(machine, FillingPacker(topology, next(seeds)))
 
-        choices, gains = dict.fromkeys(scenarios, RING), dict.fromkeys(scenarios, 0.7)
+        choices, gains, even = (dict.fromkeys(scenarios, value) for value in (RING, 0.7, 1.0))
         audit = Audit(
-            claims=claims_of(choices, gains, dict.fromkeys(scenarios, 1.0), 0),
+            claims=claims_of(choices, gains, even, ProofTime(0.0, even)),
             open_source=launched,
             record=lambda _samples: None,
             baseline=lambda _scenario: DEFAULT,

@@ -280,7 +280,7 @@ def test_a_launch_of_the_proof_is_a_launch_of_the_job_with_all_that_is_open() ->
     weights = dict.fromkeys(calls, 1.0)
     samples: list[Sample] = []
     audit = Audit(
-        claims=claims_of(dict.fromkeys(calls, HALVING), gains, weights, most=1),
+        claims=claims_of(dict.fromkeys(calls, HALVING), gains, weights, ProofTime(0.0, weights)),
         open_source=cluster.source,
         record=samples.extend,
         baseline=lambda _scenario: DEFAULT,

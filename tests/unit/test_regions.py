@@ -15,7 +15,7 @@ from colltune.core.proven import Decision, Verdict, mean_of_kept
 from colltune.core.rules import Region, Rule, RuleSet, Span
 from colltune.core.sample import DEFAULT, Choice, Scenario, SizeBasis
 from colltune.core.space import neighbours
-from colltune.prove.audit.claims import ProofTime, claims_of, cut_in_two
+from colltune.prove.audit.claims import COMPARISONS, Claim, ProofTime, claims_of, cut_in_two
 from colltune.report.diff_text import format_region
 
 TWO = RuleSet(
@@ -156,23 +156,24 @@ tables = st.lists(st.sampled_from([DEFAULT, RING, TREE]), min_size=len(GRID), ma
 )
 
 
-def flat(gain: float = 0.2) -> dict[Scenario, float]:
-    return dict.fromkeys(GRID, gain)
+def claims_in(table: dict[Scenario, Choice], most: int = 0, gains: dict[Scenario, float] | None = None) -> list[Claim]:
+    """In the time for ``most`` claims, of comparisons that take a second each."""
+    time = ProofTime((most + 0.5) * COMPARISONS / 0.6, dict.fromkeys(table, 1.0))
+    return claims_of(table, gains or dict.fromkeys(table, 0.2), dict.fromkeys(table, 1.0), time)
 
 
 @given(tables, st.integers(0, 30))
 def test_claims_hold_what_departs_from_the_default_once_each(table: dict[Scenario, Choice], most: int) -> None:
-    claims = claims_of(table, flat(), flat(1.0), most)
+    claims = claims_in(table, most)
     held = Counter((scenario, claim.choice) for claim in claims for scenario in claim.scenarios)
     assert held == Counter(pair for pair in table.items() if pair[1] != DEFAULT)
-    whole = claims_of(table, flat(), flat(1.0), 0)
-    assert len(claims) <= max(most, len(whole))
+    assert len(claims) <= max(most, len(claims_in(table)))
 
 
 @given(tables)
 def test_uncut_claims_are_the_largest_that_hang_together(table: dict[Scenario, Choice]) -> None:
     beside = neighbours(GRID)
-    claims = claims_of(table, flat(), flat(1.0), 0)
+    claims = claims_in(table)
     number = {scenario: place for place, claim in enumerate(claims) for scenario in claim.scenarios}
     for scenario, mine in number.items():
         assert all(number[o] == mine for o in beside[scenario] if table[o] == table[scenario])
@@ -196,7 +197,7 @@ def test_shapes_with_sizes_of_their_own_lie_beside_each_other() -> None:
 def test_a_region_is_cut_where_its_gain_changes_most() -> None:
     table = dict.fromkeys(GRID[:24], RING)
     gains = {scenario: 0.4 if scenario.size_bytes <= 64 else 0.05 for scenario in table}
-    first, second = claims_of(table, gains, dict.fromkeys(table, 1.0), 2)
+    first, second = claims_in(table, 2, gains)
     assert {s.size_bytes for s in first.scenarios} == {8, 64}
     assert {s.size_bytes for s in second.scenarios} == {512, 4096}
     assert first.stake > second.stake
@@ -209,7 +210,7 @@ def test_a_region_is_cut_only_where_there_is_time_for_one_claim_more_of_its_call
     costs_s = {scenario: 0.1 if scenario.size_bytes <= 64 else 1.0 for scenario in table}
 
     def claims(time_s: float) -> list[set[int]]:
-        made = claims_of(table, gains, dict.fromkeys(table, 1.0), time=ProofTime(time_s, costs_s))
+        made = claims_of(table, gains, dict.fromkeys(table, 1.0), ProofTime(time_s, costs_s))
         return [{s.size_bytes for s in claim.scenarios} for claim in made]
 
     whole_s = 24 * median(costs_s.values()) / 0.6
@@ -221,6 +222,6 @@ def test_a_region_is_cut_only_where_there_is_time_for_one_claim_more_of_its_call
 
 
 def test_one_scenario_cannot_be_cut() -> None:
-    (claim,) = claims_of({GRID[0]: RING}, flat(), flat(1.0), 10)
+    (claim,) = claims_in({GRID[0]: RING}, 10)
     assert cut_in_two(claim) is None
     assert str(claim) == "bcast, 2 x 1 ranks, 8 B: ring"

@@ -140,7 +140,7 @@ class PatternProof:
             for scenario, (plain, _) in asked.items()
         }
         time = ProofTime(deadline_s - self.clock(), costs_s)
-        claims = claims_of(choices, expected, weights, time=time)
+        claims = claims_of(choices, expected, weights, time)
         if not claims:
             return []
         before = self.launches

@@ -259,7 +259,7 @@ class Proof:
         }
         once_s = self.launch_s if self.bench.by_launches else 0.0
         time = ProofTime(deadline_s - self.bench.now_s(), costs_s, once_s)
-        claims = claims_of(decided.choices, decided.gains, weights, time=time)
+        claims = claims_of(decided.choices, decided.gains, weights, time)
         if not claims:
             return Judged((), 0.0)
         # What a model expects of the default between two sizes is off just where another choice gains most.

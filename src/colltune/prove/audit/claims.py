@@ -116,18 +116,17 @@ def claims_of(
     decided: Mapping[Scenario, Choice],
     gains: Mapping[Scenario, float],
     weights: Mapping[Scenario, float],
-    most: int = MOST_CLAIMS,
-    time: ProofTime | None = None,
+    time: ProofTime,
 ) -> list[Claim]:
-    """The connected regions of ``decided`` that depart from the default, cut into no more than ``most`` by the cuts.
+    """The connected regions of ``decided`` that depart from the default, cut as far as ``time`` is enough for.
 
-    And into no more than ``time`` is enough for. ``gains`` and ``weights`` as in Claim. The greatest stake comes first.
+    ``gains`` and ``weights`` as in Claim. The greatest stake comes first.
     """
     whole = [
         Claim(choice, tuple(part), tuple(gains[s] for s in part), tuple(weights[s] for s in part))
         for choice, part in _connected(decided)
     ]
-    return sorted(_cut(whole, most, time), key=lambda claim: -claim.stake)
+    return sorted(_cut(whole, time), key=lambda claim: -claim.stake)
 
 
 def most_claims(comparison_s: float, time_s: float) -> int:
@@ -166,10 +165,10 @@ def _connected(decided: Mapping[Scenario, Choice]) -> list[tuple[Choice, list[Sc
     return groups
 
 
-def _cut(claims: Sequence[Claim], most: int, time: ProofTime | None) -> list[Claim]:
+def _cut(claims: Sequence[Claim], time: ProofTime) -> list[Claim]:
     """By the cuts that tell most of the gain for the time that one more claim takes."""
-    most, claim_s = (most, lambda _claim: 1.0) if time is None else (min(most, time.most), time.claim_s)
-    left_s = math.inf if time is None else _comparing_s(time.time_s) - sum(map(claim_s, claims))
+    claim_s, most = time.claim_s, time.most
+    left_s = _comparing_s(time.time_s) - sum(map(claim_s, claims))
     done: list[Claim] = []
     open_cuts: list[tuple[float, int, float, Claim, tuple[Claim, Claim]]] = []
     number = count()
