@@ -255,6 +255,14 @@ def test_a_job_that_grants_each_node_one_rank_says_how_to_tune_for_more(bench: W
     assert replace(bench, job=replace(bench.job, part="a part of it")).warnings == ["a part of it"]
 
 
+def test_a_job_that_grants_some_nodes_more_ranks_than_others_says_what_each_gets(bench: Workbench) -> None:
+    job = Job(Scheduler.LSF, (Node("a", 4), Node("b", 2), Node("c", 4)))
+    (text,) = replace(bench, job=job, nodes=3, ppn=2).warnings
+    assert text.startswith("lsf grants 2 to 4 ranks a node; each gets 2 here")
+    assert replace(bench, job=job, nodes=3, ppn=1).warnings == [], "what was asked for is no surprise"
+    assert replace(bench, job=job, nodes=1, ppn=2).warnings == []
+
+
 def test_the_agent_of_a_large_job_finds_its_nodes(bench: Workbench) -> None:
     assert "done cases=1" in bench.said_under({})
     assert seen(bench)[1] == "host09999:2"

@@ -216,13 +216,14 @@ def test_flux_is_asked_only_inside_of_it(tmp_path, tools) -> None:
 
     def answer(command: Sequence[str], environment: Mapping[str, str]) -> CommandOutput:
         asked.append(command)
-        return CommandOutput(0, "8 n[1-2]\n")
+        return CommandOutput(0, "n[1-2] rank[0-1]/core[0-3]\n")
 
     script(tmp_path / "flux" / "bin" / "flux", "")
     environment = with_path(tools, tmp_path / "flux")
     assert ask_flux(environment, run=answer) is None
     assert not asked
-    assert ask_flux({**environment, "FLUX_URI": "local:///x"}, run=answer) == "8 n[1-2]"
+    assert ask_flux({**environment, "FLUX_URI": "local:///x"}, run=answer) == "n[1-2] rank[0-1]/core[0-3]"
+    assert "--states=up" in asked[0], "a program never starts on nodes that are down"
     assert ask_flux({**tools, "FLUX_URI": "local:///x"}, run=answer) is None
     assert ask_flux({**environment, "FLUX_URI": "x"}, run=lambda *_: CommandOutput(1, "cannot connect")) is None
 

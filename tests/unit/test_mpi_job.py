@@ -74,6 +74,11 @@ def test_of_a_job_of_several_components_the_first_is_taken_and_named_as_a_part(t
 def test_flux_names_its_hosts_by_its_own_answer() -> None:
     job = find_job(recorded("flux"), flux_resources=(RECORDED / "flux.resources").read_text())
     assert job == Job(Scheduler.FLUX, nodes(*((f"tuolumne{n}", 96) for n in range(1005, 1009))))
+    two_kinds = "big[1-2],old7,big3 rank[0-1,3]/core[0-63],gpu[0-7] rank2/core[0-15,32-47]\n"
+    assert find_job({}, flux_resources=two_kinds).nodes == nodes(("big1", 64), ("big2", 64), ("old7", 32), ("big3", 64))
+    for text in ("n[1-2] rank0/core0", "n1 core0/rank0", "n1", "8 n[1-2]"):
+        with pytest.raises(InputError, match=r"Flux's resources|host list"):
+            find_job({}, flux_resources=text)
 
 
 def test_the_users_host_file_goes_before_the_scheduler(tmp_path: Path) -> None:

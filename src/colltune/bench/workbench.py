@@ -50,6 +50,7 @@ _CROWDED = (
     "there are more ranks than cores: times then say more about the operating system's scheduler than about MPI. "
     "Give --ppn, or tune inside a job"
 )
+_UNEVEN = "{} grants {} to {} ranks a node; each gets {} here. For more, name nodes that are alike by --hostfile"
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,10 @@ class Workbench:
     def warnings(self) -> list[str]:
         crowded = any(self.ppn > node.slots for node in self.job.nodes[: self.nodes])
         lonely = self.ppn == 1 and self.line is None and self.job.scheduler in (Scheduler.PBS, Scheduler.SLURM)
+        slots = {node.slots for node in self.job.nodes[: self.nodes]}
+        uneven = self.line is None and self.ppn == min(slots) < max(slots)
         notes = [self.catalogue.warning, self.job.part, _ONE_EACH if lonely else "", _CROWDED if crowded else ""]
+        notes.append(_UNEVEN.format(self.job.scheduler, self.ppn, max(slots), self.ppn) if uneven else "")
         return [text for text in notes if text]
 
     def settings(self, collective: str, choice: Choice) -> Settings | None:

@@ -158,11 +158,11 @@ def describe_machine(cpuinfo: str | None = None) -> str:
 
 
 def ask_flux(environment: Mapping[str, str], *, run: Runner = run_command) -> str | None:
-    """Cores and hosts of the Flux instance that this process is in, for ``find_job``; None outside of one."""
+    """Hosts and cores of the Flux instance that this process is in, for ``find_job``; None outside of one."""
     flux = shutil.which("flux", path=environment.get("PATH", ""))
     if "FLUX_URI" not in environment or flux is None:
         return None
-    command = [flux, "resource", "list", "--no-header", "--states=all", "--format={ncores} {nodelist}"]
+    command = [flux, "resource", "list", "--no-header", "--states=up", "--format={nodelist} {rlist}"]
     try:
         answer = run(command, environment)
     except OSError:

@@ -171,17 +171,21 @@ def _lsf_nodes(environment: Mapping[str, str]) -> tuple[Node, ...]:
 
 
 def _flux_nodes(resources: str) -> tuple[Node, ...]:
-    """Nodes of lines ``<cores> <host list>``: the cores are those of all hosts of the line together."""
+    """Nodes of lines ``<host list> <resources>``, hosts by rank: ``n[1-3] rank[0-1]/core[0-7],gpu0 rank2/core0``."""
     nodes: list[Node] = []
-    for line in resources.splitlines():
-        cores, _, hosts = line.strip().partition(" ")
-        if not re.fullmatch(r"[0-9]{1,9}", cores, re.ASCII):
+    for line in filter(str.strip, resources.splitlines()):
+        hosts, *held = line.split()
+        slots: dict[str, int] = {}
+        for ranks, _, children in (item.partition("/") for item in held):
+            cores = sum(child.startswith("core") for child in expand_hostlist(children))
+            slots |= dict.fromkeys(expand_hostlist(ranks), max(1, cores))
+        names = expand_hostlist(hosts)
+        if len(names) != len(slots) or not all(re.fullmatch(r"rank[0-9]{1,9}", rank, re.ASCII) for rank in slots):
             raise InputError(
-                f"cannot read Flux's resources {line!r}", "Check `flux resource list`, or give a host file"
+                f"cannot read Flux's resources {line[:60]!r}", "Check `flux resource list`, or give a host file"
             )
-        if hosts.strip():
-            names = expand_hostlist(hosts.strip())
-            nodes += [Node(name, max(1, int(cores) // len(names))) for name in names]
+        in_order = sorted(slots, key=lambda rank: int(rank.removeprefix("rank")))
+        nodes += [Node(name, slots[rank]) for name, rank in zip(names, in_order, strict=True)]
     return tuple(nodes)
 
 
