@@ -49,6 +49,7 @@ from colltune.machine.record import RecordedMachine
 from colltune.measure.agent_process import parse_fields
 from colltune.mpi.detect import describe_machine
 from colltune.mpi.job import find_job, parse_host_file
+from colltune.mpi.mpich_settings import overriding
 from colltune.mpi.programs import is_brought_for
 from colltune.schedule.topology_files import (
     parse_plain,
@@ -254,6 +255,11 @@ def hostlist(data: bytes) -> None:
     hosts = expand_hostlist(text_of(data))
     assert all(host and not set(host) & set("[], ") for host in hosts)
     assert expand_hostlist(compress_hostlist(hosts)) == hosts
+
+
+_SITE = "# ours\nMPICH_BCAST_INTRA_ALGORITHM:force=ring\nMPIR_CVAR_BCAST_COMPOSITION=1\n"
+file_reader("mpich_conf", "mpi.mpich_settings", of_lines, texts(_SITE),
+            lambda path: overriding({}, ["bcast"], path), "mpich.conf")  # fmt: skip
 
 
 @reader("mpi.job", of_lines, files(*JOBS.glob("*.hosts"), *JOBS.glob("*.nodes")))

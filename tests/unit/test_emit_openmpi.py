@@ -337,5 +337,21 @@ def test_parameters_in_the_files_of_the_user_and_of_the_site_are_obstacles_too(t
         f"coll_tuned_barrier_algorithm is 1, which goes before every rule of barrier ({site} says so)",
     ]
     assert len(find_obstacles({**environ, "OMPI_MCA_coll_tuned_barrier_algorithm": "0"})) == 1
+    other = tmp_path / "other.conf"
+    other.write_text("coll_tuned_gather_algorithm = 1\n")
+    (named,) = find_obstacles({**environ, "OMPI_MCA_mca_base_param_files": str(other)})
+    assert named.endswith(f"every rule of gather ({other} says so)"), "named files stand in the place of these two"
+    override = site.with_name("openmpi-mca-params-override.conf")
+    override.write_text("coll_tuned_bcast_algorithm = 6\ncoll_tuned_reduce_algorithm = 0\n")
+    found = find_obstacles({**environ, "OMPI_MCA_coll_tuned_bcast_algorithm": "0"})
+    assert sorted(text.partition(" is ")[0] for text in found) == [
+        "coll_tuned_barrier_algorithm", "coll_tuned_bcast_algorithm"
+    ]  # fmt: skip
+    assert any(f"bcast ({override} says so)" in text for text in found)
+    moved = tmp_path / "moved"
+    (moved / "etc").mkdir(parents=True)
+    (moved / "etc" / site.name).write_text("coll = ^tuned\n")
+    assert f"({moved / 'etc' / site.name} says so)" in find_obstacles({"OPAL_PREFIX": str(moved)})[0]
+    override.unlink()
     own.write_bytes(b"\xff\xfe" * 9)
     assert len(find_obstacles(environ)) == 2

@@ -184,17 +184,3 @@ def judge(
         return LoadEvidence(False, f"the library did not say what it loaded, and {watch_failure}")
     names = " and ".join(map(str, missing))
     return LoadEvidence(False, f"the library did not say what it loaded, and nobody opened {names} on this node")
-
-
-def overriding(environment: Mapping[str, str], collectives: Iterable[str]) -> list[str]:
-    """The settings in ``environment`` that make MPICH ignore the files for ``collectives``."""
-    names = []
-    if environment.get("MPIR_CVAR_DEVICE_COLLECTIVES", "percoll") != "percoll":
-        names.append("MPIR_CVAR_DEVICE_COLLECTIVES")
-    for collective in collectives:
-        prefix = f"MPIR_CVAR_{collective.upper()}_"
-        neutral = {"INTRA_ALGORITHM": ("auto", "0"), "COMPOSITION": ("0",), "DEVICE_COLLECTIVE": ("1", "yes", "true")}
-        for name, values in neutral.items():
-            if environment.get(prefix + name, values[0]).lower() not in values:
-                names.append(prefix + name)
-    return [f"{name}={environment[name]}" for name in names]

@@ -16,6 +16,7 @@ from colltune.mpi.detect import find_mpi
 from colltune.mpi.installation import Installation
 from colltune.mpi.job import Job
 from colltune.mpi.programs import describe_programs
+from colltune.session.own_settings import settings_line
 
 _SIZE = 1 << 16  # bytes of the message for which the legal algorithms are listed
 # What a first screen tells of what was found.
@@ -80,7 +81,8 @@ def diagnose(
     takers, outranking = bench.backend.takers(bench.said_under)
     for text in takers:
         say("in force", text, False)
-    obstacles = tuple(dict.fromkeys([*bench.backend.obstacles(environ), *outranking]))
+    own = settings_line(environ, bench.catalogue.entries if bench.environment.mpi == "mpich" else (), {})
+    obstacles = tuple(dict.fromkeys(filter(None, [*bench.backend.obstacles(environ), *outranking, own])))
     for text in obstacles:
         say("warning", text, True)
     choices, nothing = _choices(bench)

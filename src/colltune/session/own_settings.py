@@ -7,7 +7,7 @@ from colltune.core.units import format_count
 from colltune.deploy.applied import AppliedTuning
 from colltune.machine.compile import PRELOAD
 from colltune.mpi.launch_line import job_shape
-from colltune.prove.loaded import overriding
+from colltune.mpi.mpich_settings import overriding
 
 
 def settings_line(environ: Mapping[str, str], collectives: Collection[str], others: Mapping[str, str | None]) -> str:

@@ -26,6 +26,7 @@ _ALL = frozenset(COLLECTIVES)
 _OFFERS = {name: frozenset(text.split()) for name, text in read_toml("openmpi_offers").items()}
 _SELECTED = re.compile(r"^\[(?P<process>[^\]]+)\] coll:base:comm_select: (?:(?P<new>new communicator: (?P<comm>\S+))|"
                        r"selecting\s+(?P<name>\S+), priority\s+(?P<priority>-?\d+), Enabled)")  # fmt: skip
+_OVERRIDE = "openmpi-mca-params-override.conf"
 _PRIORITY = re.compile(r"coll_(\w+)_priority")
 # Of 5.0; sm, adapt, xhc and han of 4.1 step back at 0.
 _PRIORITIES = {"han": 35, "tuned": 30, "basic": 10}
@@ -183,20 +184,31 @@ def find_obstacles(environ: Mapping[str, str], command: Sequence[str] = ()) -> l
         if word.lstrip("-") in ("mca", "gmca", "omca", "gomca"):
             given[command[position + 1]] = command[position + 2]
     obstacles = {text: text for text in _obstacles(given)}
-    for path in _parameter_files(environ):
-        given = {**_read_parameters(path), **given}
-        obstacles = {text: f"{text} ({path} says so)" for text in _obstacles(given)} | obstacles
+    for path in _parameter_files(environ, given):
+        values = _read_parameters(path)
+        given = {**given, **values} if path.name == _OVERRIDE else {**values, **given}
+        obstacles = {text: obstacles.get(text, f"{text} ({path} says so)") for text in _obstacles(given)}
     return list(obstacles.values())
 
 
-def _parameter_files(environ: Mapping[str, str]) -> Iterator[Path]:
-    """The user's file of parameters, and those that the Open MPI of PATH has of its site: the first goes before."""
-    if home := environ.get("HOME"):
-        yield Path(home) / ".openmpi" / "mca-params.conf"
+def _parameter_files(environ: Mapping[str, str], given: Mapping[str, str]) -> Iterator[Path]:
+    """The user's file of parameters, and those that the Open MPI of PATH has of its site: the first goes before.
+
+    The last is the site's file that goes before all else. ``given`` may name others in the place of the first two.
+    """
+    etcs: list[Path] = []
     if mpiexec := shutil.which("mpiexec", path=environ.get("PATH", "")):
         prefixes = dict.fromkeys(path.parent.parent for path in (Path(mpiexec).absolute(), Path(mpiexec).resolve()))
-        for etc in (*(prefix / "etc" for prefix in prefixes), *([_OF_DEBIAN] if Path("/usr") in prefixes else [])):
-            yield etc / "openmpi-mca-params.conf"
+        etcs = [*(prefix / "etc" for prefix in prefixes), *([_OF_DEBIAN] if Path("/usr") in prefixes else [])]
+    if moved := environ.get("OPAL_PREFIX"):
+        etcs.insert(0, Path(moved) / "etc")
+    named = [given.get(f"mca_base_{name}", "") for name in ("envar_file_prefix", "param_files")]
+    yield from (Path(path) for paths in named for path in paths.split(",") if path)
+    if not named[1]:
+        if home := environ.get("HOME"):
+            yield Path(home) / ".openmpi" / "mca-params.conf"
+        yield from (etc / "openmpi-mca-params.conf" for etc in etcs)
+    yield from (etc / _OVERRIDE for etc in etcs)
 
 
 def _read_parameters(path: Path) -> dict[str, str]:

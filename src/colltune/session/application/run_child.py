@@ -13,6 +13,7 @@ from typing import Any
 from colltune.core.errors import on_os_error
 from colltune.core.stop import put_back
 from colltune.emit.live_rules import LIVE_VARIABLE
+from colltune.mpi.mpich_settings import overriding
 from colltune.prove.in_run.matched_calls import Counting, RuleEffect
 from colltune.prove.loaded import (
     SUMMARY_VARIABLE,
@@ -22,7 +23,6 @@ from colltune.prove.loaded import (
     files_of,
     has_summary,
     judge,
-    overriding,
 )
 from colltune.store.tuning import Tuning
 
