@@ -19,7 +19,7 @@ SWITCHES = "SwitchName=s0 Nodes=n1\nSwitchName=s1 Nodes=n2\nSwitchName=top Switc
 
 # What runs inside the allocation, as colltune itself would: it finds the job and starts the program on a part of it.
 INSIDE = """
-    import json, os, subprocess, sys
+    import json, os, shutil, subprocess, sys
     from colltune.mpi.detect import find_mpi
     from colltune.mpi.job import find_job
     from colltune.mpi.launch import LaunchRequest, launch
@@ -29,9 +29,15 @@ INSIDE = """
     job = find_job(os.environ)
     print(json.dumps([job.scheduler, [[node.name, node.slots] for node in job.nodes]]))
     site_file = os.path.join(os.path.dirname(os.environ["SLURM_CONF"]), "topology.conf")
-    lines = [find_topology(job.names, os.environ, slurm=True)[1]]
+    lines = [find_topology(job.names, os.environ, "slurm")[1]]
     os.remove(site_file)  # as where only the controller has it
-    lines.append(find_topology(job.names, os.environ, slurm=True)[1])
+    lines.append(find_topology(job.names, os.environ, "slurm")[1])
+    # As a batch script has it, where scontrol is not.
+    os.mkdir("alone")
+    for name in ("srun", "printenv"):
+        os.symlink(shutil.which(name), f"alone/{name}")
+    alone = {"PATH": os.path.abspath("alone"), "SLURM_TOPOLOGY_ADDR_PATTERN": "switch.switch.node"}
+    lines.append(find_topology(job.names, {**os.environ, **alone}, "slurm")[1])
     print(json.dumps([line.replace(site_file, "topology.conf") for line in lines]))
     for launcher in launchers:
         installation = find_mpi(launcher, os.environ)
@@ -56,10 +62,11 @@ def test_inside_an_allocation(mpi: Installation, tmp_path: Path) -> None:
             ],
             env={**environment, "PYTHONPATH": source, "PATH": search},
             check=True,
+            cwd=tmp_path,
         )
     job, topologies, *answers = (json.loads(line) for line in run.stdout.splitlines())
     assert job == ["slurm", [["n1", 2], ["n2", 2]]]
-    sources = ("topology.conf", "scontrol show topology")
+    sources = ("topology.conf", "scontrol show topology", "SLURM_TOPOLOGY_ADDR of all nodes")
     assert topologies == [f"topology: {source} (2 parts, shared above them)" for source in sources]
     assert len(answers) == 2 * len(shapes)
     for (nodes, ppn), (code, printed, complaint) in zip(shapes * 2, answers, strict=True):

@@ -52,8 +52,10 @@ from colltune.mpi.job import find_job, parse_host_file
 from colltune.mpi.mpich_settings import overriding
 from colltune.mpi.programs import is_brought_for
 from colltune.schedule.topology_files import (
+    parse_compute_units,
     parse_plain,
     parse_scheme,
+    parse_slurm_addresses,
     parse_slurm_conf,
     parse_slurm_topology,
     parse_slurm_yaml,
@@ -241,6 +243,9 @@ text_reader("topology_yaml", "schedule.topology_files", of_lines, files(TOPOLOGI
 text_reader("topology_conf", "schedule.topology_files", of_lines,
             files(TOPOLOGIES / "topology.conf", TOPOLOGIES / "topology-block.conf"),
             lambda text: parse_slurm_conf(text, "f"), lambda text: parse_slurm_topology(text, "f"))  # fmt: skip
+text_reader("topology_shown", "schedule.topology_files", of_lines,
+            texts("NAME TYPE HOSTS\nencl1 enclosure n1\nrack1 rack n1 n2\n", "top.s[0-1].n1\ntop.s2.n2\n"),
+            parse_compute_units, parse_slurm_addresses)  # fmt: skip
 text_reader("topology_plain", "schedule.topology_files", of_lines, files(TOPOLOGIES / "plain.txt"),
             lambda text: parse_plain(text, "f"))  # fmt: skip
 text_reader("topology_scheme", "schedule.topology_files", of_lines,

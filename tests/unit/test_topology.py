@@ -9,6 +9,7 @@ import pytest
 from colltune.core.errors import InputError
 from colltune.core.hostlist import expand_hostlist
 from colltune.core.topology import Switch, Top, Topology
+from colltune.mpi.job import find_job
 from colltune.schedule.found_topology import find_topology
 from colltune.schedule.topology_files import (
     load_topology,
@@ -83,19 +84,35 @@ AggregatedBlock=b[1-2] BlockIndex=2 Nodes=n[1-4] BlockSize=4
 DRAGONFLY = "Configuration data as of 2026-11-26\nTopologyParam           = Dragonfly,SwitchAsNodeRank\n"
 POLARIS = ("x3201c0s31b1n0", "x3202c0s13b0n0", "x3204c0s7b1n0", "x3204c0s7b1n1")
 
+ADDRESSES = "ss[0-1].s1.n3\nss[0-1].s0.n1\nss[0-1].s0.n2\nss[0-1].s1.n4\n"
+PARTITION = "PartitionName=gpu\n   AllowGroups=ALL Topology=second MaxTime=UNLIMITED\n"
+# As LSF 10.1 prints them, all hosts of each unit: enclosures in racks.
+UNITS = """\
+NAME             TYPE        HOSTS
+encl1            enclosure   n1
+rack1            rack        n1 n2
+encl2            enclosure   n2
+encl3            enclosure   n3 n4
+rack2            rack        n3 n4
+"""
+
 Scontrol = Callable[..., Mapping[str, str]]
 
 
 @pytest.fixture
 def scontrol(tmp_path: Path) -> Scontrol:
-    """An environment whose scontrol shows these texts, and fails with ``code``."""
+    """An environment whose scontrol, srun and bmgroup say these texts, by their last word, and fail with ``code``."""
 
-    def made(topology: str = "", config: str = "", code: int = 0) -> Mapping[str, str]:
-        for name, text in (("topology", topology), ("config", config)):
+    def made(topology: str = "", config: str = "", code: int = 0, **texts: str) -> Mapping[str, str]:
+        for name, text in {"topology": topology, "config": config, **texts}.items():
             (tmp_path / name).write_text(text)
-        program = tmp_path / "scontrol"
-        program.write_text(f'#!/bin/sh\n[ -z "$SLURM_TOPO_LEN" ] && cat "{tmp_path}/$2"\nexit {code}\n')
-        program.chmod(0o755)
+        for name in ("scontrol", "srun", "bmgroup"):
+            program = tmp_path / name
+            program.write_text(
+                f'#!/bin/sh\nfor last; do :; done\n[ -z "$SLURM_TOPO_LEN" ] || exit 1\n'
+                f'[ ! -f "{tmp_path}/$last" ] || cat "{tmp_path}/$last"\nexit {code}\n'
+            )
+            program.chmod(0o755)
         return {"PATH": f"{tmp_path}:/usr/bin:/bin", "SLURM_CONF": str(tmp_path / "slurm.conf"), "SLURM_TOPO_LEN": "20"}
 
     return made
@@ -103,15 +120,15 @@ def scontrol(tmp_path: Path) -> Scontrol:
 
 @pytest.mark.parametrize("text", [TREE, BLOCKS])
 def test_slurm_tells_its_switches(scontrol: Scontrol, text: str) -> None:
-    topology, line = find_topology(FOUR_HOSTS, scontrol(text), slurm=True)
+    topology, line = find_topology(FOUR_HOSTS, scontrol(text), "slurm")
     assert topology.leaf[0] == topology.leaf[1] != topology.leaf[2] == topology.leaf[3]
     assert topology.top is Top.SHARED
     assert line == "topology: scontrol show topology (2 parts, shared above them)"
-    assert find_topology(FOUR_HOSTS[:1], scontrol(text), slurm=True)[1] == ""  # a single node has none to speak of
+    assert find_topology(FOUR_HOSTS[:1], scontrol(text), "slurm")[1] == ""  # a single node has none to speak of
 
 
 def test_a_dragonfly_of_slurm_has_links_between_all_groups(scontrol: Scontrol) -> None:
-    topology, line = find_topology(FOUR_HOSTS, scontrol(TREE.rpartition("SwitchName=top")[0], DRAGONFLY), slurm=True)
+    topology, line = find_topology(FOUR_HOSTS, scontrol(TREE.rpartition("SwitchName=top")[0], DRAGONFLY), "slurm")
     assert topology.top is Top.CROSSBAR
     assert "crossbar above them" in line
 
@@ -119,13 +136,79 @@ def test_a_dragonfly_of_slurm_has_links_between_all_groups(scontrol: Scontrol) -
 def test_a_file_beside_slurm_conf_goes_first(scontrol: Scontrol, tmp_path: Path) -> None:
     environment = scontrol(TREE)
     (tmp_path / "topology.conf").write_text("SwitchName=a Nodes=n1\nSwitchName=b Nodes=n[2-4]\n")
-    topology, line = find_topology(FOUR_HOSTS, environment, slurm=True)
+    topology, line = find_topology(FOUR_HOSTS, environment, "slurm")
     assert topology.leaf[1] == topology.leaf[3] != topology.leaf[0]
     assert str(tmp_path / "topology.conf") in line
 
 
+def test_a_dragonfly_is_one_by_a_file_too(scontrol: Scontrol, tmp_path: Path) -> None:
+    (tmp_path / "topology.conf").write_text("SwitchName=a Nodes=n1\nSwitchName=b Nodes=n[2-4]\n")
+    assert find_topology(FOUR_HOSTS, scontrol(config=DRAGONFLY), "slurm")[0].top is Top.CROSSBAR
+
+
+def test_a_partition_has_a_topology_of_its_own(scontrol: Scontrol, tmp_path: Path) -> None:
+    blocks = TREE.replace("n[1-2]", "n[1-3]").replace("n[3-4]", "n4")
+    environment = {**scontrol(TREE, gpu=PARTITION, second=blocks), "SLURM_JOB_PARTITION": "gpu"}
+    topology, line = find_topology(FOUR_HOSTS, environment, "slurm")
+    assert topology.leaf[1] == topology.leaf[2] != topology.leaf[3]
+    assert line.startswith("topology: scontrol show topology second (2 parts")
+    trees = (f"- topology: {name}\n  tree:\n    switches: [{{switch: a, nodes: '{a}'}}, {{switch: b, nodes: '{b}'}}]\n"
+             for name, a, b in (("first", "n1", "n[2-4]"), ("second", "n[1-3]", "n4")))  # fmt: skip
+    (tmp_path / "topology.yaml").write_text("".join(trees))
+    topology, line = find_topology(FOUR_HOSTS, environment, "slurm")
+    assert topology.leaf[1] == topology.leaf[2] != topology.leaf[3]
+    assert line.startswith(f"topology: {tmp_path / 'topology.yaml'} (2 parts")
+
+
+def test_addresses_of_all_nodes_tell_where_scontrol_does_not(scontrol: Scontrol) -> None:
+    environment = {**scontrol(SLURM_TOPOLOGY_ADDR=ADDRESSES), "SLURM_TOPOLOGY_ADDR_PATTERN": "switch.switch.node"}
+    topology, line = find_topology(FOUR_HOSTS, environment, "slurm")
+    assert layers(topology) == {
+        **dict.fromkeys(["n1", "n2"], ("ss[0-1]", "s0")),
+        **dict.fromkeys(["n3", "n4"], ("ss[0-1]", "s1")),
+    }
+    assert line == "topology: SLURM_TOPOLOGY_ADDR of all nodes (2 parts, shared above them)"
+    flat = {**environment, "SLURM_TOPOLOGY_ADDR_PATTERN": "node"}
+    assert find_topology(FOUR_HOSTS, flat, "slurm")[0].top is Top.ALONE
+
+
+def test_compute_units_of_lsf(scontrol: Scontrol, tmp_path: Path) -> None:
+    environment = scontrol(**{"-w": UNITS})
+    topology, line = find_topology(FOUR_HOSTS, environment, "lsf")
+    assert layers(topology) == {
+        "n1": ("rack1", "encl1"), "n2": ("rack1", "encl2"), "n3": ("encl3", "rack2"), "n4": ("encl3", "rack2")
+    }  # fmt: skip
+    assert line == "topology: bmgroup -cu -r -w (3 parts, shared above them)"
+    assert "does not know 1 of the job's hosts: other" in find_topology(["n1", "other"], environment, "lsf")[1]
+    (tmp_path / "-w").unlink()
+    assert "LSF knows no compute units here" in find_topology(FOUR_HOSTS, environment, "lsf")[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "resources", "line"),
+    [
+        ("slurm-batch", None, "serial, because scontrol show topology tells no switches; no scheme of host names"),
+        ("pbs", None, "serial, because PBS hands a job hosts, and no switches; by host names as on aurora all nodes"),
+        ("pbs-one-line", None, "serial, because PBS hands a job hosts, and no switches; by host names as on"),
+        ("lsf", None, "serial, because LSF knows no compute units here; no scheme of host names"),
+        ("flux", "flux.resources", "serial, because Flux knows nodes and cores, and no switches; no scheme of host"),
+        ("laptop", None, ""),
+    ],
+)
+def test_the_job_of_each_scheduler_says_where_its_topology_is_from(
+    name: str, resources: str | None, line: str, tmp_path: Path
+) -> None:
+    jobs = RECORDED.with_name("jobs")
+    text = (jobs / f"{name}.env").read_text().replace("@HERE@", str(jobs))
+    environment = {**dict(item.split("=", 1) for item in text.splitlines()), "PATH": str(tmp_path)}
+    job = find_job(environment, flux_resources=resources and (jobs / resources).read_text())
+    found = find_topology(job.names, environment, str(job.scheduler))[1]
+    assert found.removeprefix("topology: ").startswith(line)
+    assert bool(found) == bool(line)
+
+
 def test_names_of_hosts_tell_where_no_scheduler_does(scontrol: Scontrol) -> None:
-    topology, line = find_topology(POLARIS, scontrol(TREE), slurm=False)
+    topology, line = find_topology(POLARIS, scontrol(TREE), "pbs")
     assert topology.top is Top.CROSSBAR
     assert len(set(topology.leaf)) == 3
     assert line == "topology: host names as on polaris (3 parts, crossbar above them)"
@@ -134,15 +217,16 @@ def test_names_of_hosts_tell_where_no_scheduler_does(scontrol: Scontrol) -> None
 @pytest.mark.parametrize(
     ("shown", "code", "hosts", "reason"),
     [
-        (TREE, 1, FOUR_HOSTS, "scontrol, which knows Slurm's topology, does not answer; no scheme of host names"),
-        ("", 0, FOUR_HOSTS, "Slurm knows no switches here"),
+        (TREE, 1, FOUR_HOSTS, "scontrol show topology tells no switches; no scheme of host names"),
+        ("", 0, FOUR_HOSTS, "scontrol show topology tells no switches"),
+        ("RingName=r1 Nodes=n[1-4] RingSize=4\n", 0, FOUR_HOSTS, "scontrol show topology tells no switches"),
         (TREE, 0, FOUR_HOSTS[:2], "by scontrol show topology all nodes hang on one switch"),
         (TREE, 0, ("n1", "other"), "scontrol show topology does not know 1 of the job's hosts: other"),
         ("SwitchName=a Nodes=n[1-\n", 0, FOUR_HOSTS, "host list"),
     ],
 )
 def test_serial_with_the_reason(scontrol: Scontrol, shown: str, code: int, hosts: tuple[str, ...], reason: str) -> None:
-    topology, line = find_topology(hosts, scontrol(shown, code=code), slurm=True)
+    topology, line = find_topology(hosts, scontrol(shown, code=code), "slurm")
     assert topology.top is Top.ALONE
     assert line.startswith("topology: serial, because ")
     assert reason in line

@@ -221,8 +221,8 @@ class Workbench:
         if given is not None:
             return given
         if hosts not in self._topologies:
-            slurm = self.job.scheduler is Scheduler.SLURM
-            self._topologies[hosts], text = find_topology(hosts, self.process_environment, slurm=slurm)
+            found, text = find_topology(hosts, self.process_environment, str(self.job.scheduler))
+            self._topologies[hosts] = found
             if text:
                 note(text)
         return self._topologies[hosts]

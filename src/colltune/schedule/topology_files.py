@@ -55,12 +55,12 @@ def shipped_schemes() -> tuple[str, ...]:
     return tuple(sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml")))
 
 
-def load_topology(source: str, hosts: Sequence[str]) -> Topology:
+def load_topology(source: str, hosts: Sequence[str], named: str = "") -> Topology:
     """The topology of ``hosts`` by ``source``.
 
     ``"serial"``, the name of a shipped scheme, or a file: a scheme (.toml), Slurm's topology.yaml (.yaml, .yml) or
-    topology.conf (.conf), or else a plain file. Raises InputError for a file that cannot be read, and for hosts that
-    it does not know.
+    topology.conf (.conf), or else a plain file. ``named``: which of several of a topology.yaml. Raises InputError for
+    a file that cannot be read, and for hosts that it does not know.
     """
     if source == SERIAL:
         return Topology.serial(hosts)
@@ -77,7 +77,7 @@ def load_topology(source: str, hosts: Sequence[str]) -> Topology:
         case ".toml":
             return of_scheme(parse_scheme(text, source), hosts)
         case ".yaml" | ".yml":
-            return of_paths(parse_slurm_yaml(text, source), hosts, Top.SHARED, source)
+            return of_paths(parse_slurm_yaml(text, source, named), hosts, Top.SHARED, source)
         case ".conf":
             return of_paths(parse_slurm_conf(text, source), hosts, Top.SHARED, source)
         case _:
@@ -156,14 +156,33 @@ def parse_slurm_topology(text: str, source: str) -> Paths:
     return _paths_of_switches(switches, source)
 
 
-def parse_slurm_yaml(text: str, source: str) -> Paths:
-    """Hosts of the cluster's default topology in a topology.yaml, else of the first. Raises InputError."""
+def parse_slurm_addresses(text: str) -> Paths:
+    """Hosts by their SLURM_TOPOLOGY_ADDR, one a line: ``top.leaf.node``, where a part may be a list of switches."""
+    addresses = (line.strip().split(".") for line in text.splitlines())
+    return {host: tuple(switches) for *switches, host in addresses if switches}
+
+
+def parse_compute_units(text: str) -> Paths:
+    """Hosts by LSF's compute units, as ``bmgroup -cu -r -w`` prints them: name, type and all hosts of each."""
+    rows = [line.split() for line in text.splitlines() if line.strip()]
+    units = sorted(((row[0], row[2:]) for row in rows if row[:2] != ["NAME", "TYPE"]), key=lambda unit: -len(unit[1]))
+    paths: dict[str, tuple[str, ...]] = {}
+    for name, hosts in units:  # the larger ones are above the smaller ones
+        paths |= {host: (*paths.get(host, ()), name) for host in hosts}
+    return paths
+
+
+def parse_slurm_yaml(text: str, source: str, named: str = "") -> Paths:
+    """Hosts of the topology ``named`` in a topology.yaml, else of the cluster's default or the first.
+
+    Raises InputError.
+    """
     document = _yaml(text, source)
     entries = [entry for entry in document if isinstance(entry, dict)] if isinstance(document, list) else []
     if not entries:
         raise InputError(f"{source} is not a list of topologies", "See topology.yaml(5)")
     default = [entry for entry in entries if str(entry.get("cluster_default", "")).lower() == "true"]
-    entry = (default or entries)[0]
+    entry = next((entry for entry in entries if named and entry.get("topology") == named), (default or entries)[0])
     for kind, key, name in (("tree", "switches", "switch"), ("block", "blocks", "block")):
         part = entry.get(kind)
         if isinstance(part, dict) and isinstance(items := part.get(key), list):
