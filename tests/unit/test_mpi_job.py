@@ -81,6 +81,26 @@ def test_flux_names_its_hosts_by_its_own_answer() -> None:
             find_job({}, flux_resources=text)
 
 
+@pytest.mark.parametrize(
+    ("variables", "hosts"),
+    [
+        ({"SLURM_JOB_NODELIST": "a,b[1-2]", "SLURM_TASKS_PER_NODE": "4,2(x2)"}, ""),
+        ({"PBS_NODEFILE": "HOSTS"}, "a\n" * 4 + "b1\nb1\nb2\nb2\n"),  # select=1:mpiprocs=4+2:mpiprocs=2
+        ({"PBS_NODEFILE": "HOSTS"}, "a\nb1\nb2\n" * 2 + "a\na\n"),
+        ({"LSB_MCPU_HOSTS": "a 4 b1 2 b2 2"}, ""),
+        ({"LSB_HOSTS": "a a a a b1 b1 b2 b2"}, ""),
+        ({"LSB_DJOB_HOSTFILE": "HOSTS", "LSB_MCPU_HOSTS": "x 1"}, "a\n" * 4 + "b1\nb1\nb2\nb2\n"),
+        ({"LSB_DJOB_HOSTFILE": "/out/of/sight", "LSB_MCPU_HOSTS": "a 4 b1 2 b2 2"}, ""),
+        ({"FLUX": "a,b[1-2] rank0/core[0-3],gpu0 rank[1-2]/core[0-1]"}, ""),
+    ],
+)
+def test_ranks_that_differ_by_node(variables: dict[str, str], hosts: str, tmp_path: Path) -> None:
+    (tmp_path / "hosts").write_text(hosts)
+    environment = {name: value.replace("HOSTS", str(tmp_path / "hosts")) for name, value in variables.items()}
+    job = find_job(environment, flux_resources=environment.pop("FLUX", None))
+    assert (job.nodes, job.ppn) == (nodes(("a", 4), ("b1", 2), ("b2", 2)), 2)
+
+
 def test_the_users_host_file_goes_before_the_scheduler(tmp_path: Path) -> None:
     path = tmp_path / "hosts"
     path.write_text("# mine\na:2\nb slots=3\n\nc 4 # fast\n")
@@ -154,6 +174,7 @@ def test_a_bad_host_file_names_its_place(tmp_path: Path, text: str) -> None:
         ({"PBS_NODEFILE": "/nonexistent/nodes"}, "/nonexistent/nodes"),
         ({"LSB_MCPU_HOSTS": "a b"}, "LSB_MCPU_HOSTS"),
         ({"LSB_HOSTS": " "}, "LSB_HOSTS"),
+        ({"LSB_DJOB_HOSTFILE": "/out/of/sight"}, "/out/of/sight"),
     ],
 )
 def test_a_description_that_cannot_be_read_is_one_clear_error(environment: dict[str, str], message: str) -> None:

@@ -149,6 +149,8 @@ def test_a_dragonfly_is_one_by_a_file_too(scontrol: Scontrol, tmp_path: Path) ->
 def test_a_partition_has_a_topology_of_its_own(scontrol: Scontrol, tmp_path: Path) -> None:
     blocks = TREE.replace("n[1-2]", "n[1-3]").replace("n[3-4]", "n4")
     environment = {**scontrol(TREE, gpu=PARTITION, second=blocks), "SLURM_JOB_PARTITION": "gpu"}
+    of_first = {**environment, "SLURM_JOB_PARTITION": "cpu", "SLURM_JOB_PARTITION_HET_GROUP_0": "gpu"}
+    assert find_topology(FOUR_HOSTS, of_first, "slurm") == find_topology(FOUR_HOSTS, environment, "slurm")
     topology, line = find_topology(FOUR_HOSTS, environment, "slurm")
     assert topology.leaf[1] == topology.leaf[2] != topology.leaf[3]
     assert line.startswith("topology: scontrol show topology second (2 parts")

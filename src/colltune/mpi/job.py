@@ -154,8 +154,10 @@ def _slurm_counts(environment: Mapping[str, str], nodes: int) -> list[int]:
 
 
 def _lsf_nodes(environment: Mapping[str, str]) -> tuple[Node, ...]:
-    if "LSB_DJOB_HOSTFILE" in environment:
-        nodes = _hosts_of_file(Path(environment["LSB_DJOB_HOSTFILE"]), 1)
+    file = Path(environment.get("LSB_DJOB_HOSTFILE", ""))
+    # In a container the file may be out of sight, and the variables tell the same.
+    if file.is_file() or not {"LSB_MCPU_HOSTS", "LSB_HOSTS"} & environment.keys():
+        nodes = _hosts_of_file(file, 1)
     elif "LSB_MCPU_HOSTS" in environment:
         words = environment["LSB_MCPU_HOSTS"].split()  # a name and a count in turn
         nodes = parse_host_file(

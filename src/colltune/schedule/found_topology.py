@@ -71,7 +71,7 @@ def _candidates(
 
 
 def _of_slurm(hosts: Sequence[str], environment: Mapping[str, str]) -> Iterator[tuple[str, Topology | str]]:
-    partition = environment.get("SLURM_JOB_PARTITION", "")
+    partition = environment.get("SLURM_JOB_PARTITION_HET_GROUP_0") or environment.get("SLURM_JOB_PARTITION", "")
     own = _OF_PARTITION.search(_answer(f"scontrol show partition {partition}", environment) if partition else "")
     name = own[1] if own else ""
     top = Top.CROSSBAR if _DRAGONFLY.search(_answer("scontrol show config", environment)) else Top.SHARED
