@@ -16,6 +16,7 @@ from colltune.machine import compile as compile_module
 from colltune.machine.compile import build
 from colltune.mpi.detect import find_mpi
 from colltune.mpi.installation import Installation, Library
+from colltune.site.store import SiteStore
 from compiled import keeping, tidy
 from examples import MANY
 from leftovers import MARK, Session
@@ -107,6 +108,11 @@ def cache(tmp_path_factory: pytest.TempPathFactory, nothing_is_left: None) -> It
         patch.setenv(disturbance.VARIABLE, disturbance.ACCEPT)
         patch.setattr(compile_module, "compile_source", keeping(compile_module.compile_source, directory))
         yield directory
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SiteStore:
+    return SiteStore.made(tmp_path / "store")
 
 
 @pytest.fixture(scope="session")

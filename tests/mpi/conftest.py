@@ -1,9 +1,11 @@
 """What tests with an MPI share."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from jobs import Jobs
+from namespaces import NamespaceCluster, namespace_cluster, why_not
 
 from colltune.emit.mpich.selection_file import MpichEmitter
 from colltune.mpi.installation import Installation
@@ -24,3 +26,11 @@ def faulty(mpi: Installation) -> str:
 @pytest.fixture(scope="session")
 def emitter(mpi: Installation) -> MpichEmitter:
     return MpichEmitter.from_library(mpi.libmpi, mpi.version)
+
+
+@pytest.fixture(scope="module")
+def four_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NamespaceCluster]:
+    if (reason := why_not()) is not None:
+        pytest.skip(reason)
+    with namespace_cluster(tmp_path_factory.mktemp("nodes"), 4) as cluster:
+        yield cluster

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from jobs import ON_EITHER, OPENMPI, QUIET
-from namespaces import NamespaceCluster, namespace_cluster, why_not
+from namespaces import NamespaceCluster
 
 import commands
 from colltune import doctor
@@ -291,15 +291,6 @@ def test_a_file_is_linted_before_a_job_reads_it(mpi: Installation, tmp_path: Pat
     said = compare("nothing", tmp_path / "mine.json", "--mpiexec", mpi.mpiexec, "--ppn", 2, code=2)
     assert "mine.json" in said
     assert "Nothing was run" in said
-
-
-@pytest.fixture(scope="module")
-def four_nodes(tmp_path_factory: pytest.TempPathFactory) -> NamespaceCluster:
-    reason = why_not()
-    if reason is not None:
-        pytest.skip(reason)
-    with namespace_cluster(tmp_path_factory.mktemp("nodes"), 4, realtime=False) as cluster:
-        yield cluster
 
 
 def test_settings_are_compared_across_nodes(

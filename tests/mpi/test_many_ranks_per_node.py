@@ -3,11 +3,10 @@
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from namespaces import NamespaceCluster, namespace_cluster, why_not
+from namespaces import NamespaceCluster, why_not
 
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.sample import DEFAULT, Choice, Scenario, Status
@@ -22,12 +21,6 @@ NODES, PPN = 4, 2
 LARGEST = 1 << 17
 # One repetition: what is asked is whether every choice is measured, and not how long it takes.
 ONCE = Effort(relative_width=9.0, box_s=1e-5, fewest=1, most=1, warm_up=0)
-
-
-@pytest.fixture(scope="module")
-def four_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NamespaceCluster]:
-    with namespace_cluster(tmp_path_factory.mktemp("nodes"), NODES) as cluster:
-        yield cluster
 
 
 def points_of(bench: Workbench, collective: str) -> list[Point]:

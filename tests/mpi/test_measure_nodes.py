@@ -1,11 +1,10 @@
 """`colltune run --measure` on several nodes: four network namespaces with two ranks each, both libraries."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from cluster_applications import Site, latest_gain
-from namespaces import NamespaceCluster, namespace_cluster, why_not
+from namespaces import NamespaceCluster, why_not
 from switchback_loop import fits
 
 from colltune.core.rules import RuleSet
@@ -15,12 +14,6 @@ from compiled import program, shared
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(why_not() is not None, reason=why_not() or "")]
 NATIVE = Path(__file__).parents[1] / "native"
-
-
-@pytest.fixture(scope="module")
-def four_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NamespaceCluster]:
-    with namespace_cluster(tmp_path_factory.mktemp("cluster"), 4) as cluster:
-        yield cluster
 
 
 @pytest.fixture(params=["mpich", "openmpi"])

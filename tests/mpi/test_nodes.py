@@ -42,15 +42,6 @@ def tune(mpi: Installation, place: Path, *more: str) -> subprocess.CompletedProc
     return colltune("tune", "allgather", "--max-size", "64", "--budget", "20s", *job)
 
 
-def test_two_nodes_are_tuned_as_two_nodes(mpi: Installation, two_nodes: Path) -> None:
-    done = tune(mpi, two_nodes)
-    assert done.returncode == 0, done.stderr
-    assert "2 nodes x 1 rank" in done.stdout
-    samples = read_journal(two_nodes / "tuned" / JOURNAL).samples
-    assert {(sample.scenario.nodes, sample.scenario.ppn) for sample in samples} == {(2, 1)}
-    assert load_tuning(two_nodes / "tuned").environment.nodes == 2
-
-
 def test_a_node_that_goes_before_the_measuring_ends_the_command_and_leaves_nothing_running(
     mpi: Installation, two_nodes: Path
 ) -> None:

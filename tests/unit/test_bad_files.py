@@ -26,11 +26,6 @@ from colltune.store.records import Note, encode
 from colltune.store.tuning import MANIFEST, load_tuning
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> SiteStore:
-    return SiteStore.made(tmp_path / "store")
-
-
 def plant(store: SiteStore, data: bytes, key: str = KEY) -> str:
     """Puts an entry of these bytes into the inbox."""
     name = name_of(data)

@@ -20,33 +20,12 @@ from colltune_study.tables.table import rows_of, save_rows
 
 # What readers of the tables expect.
 COLUMNS = {
-    "dataset": str,
-    "cluster": str,
-    "mpi": str,
-    "mpi_version": str,
-    "collective": str,
-    "algorithm": str,
-    "family": str,
+    **dict.fromkeys(("dataset", "cluster", "mpi", "mpi_version", "collective", "algorithm", "family"), str),
     "is_default": bool,
-    "nodes": int,
-    "ppn": int,
-    "nprocs": int,
-    "msg_bytes": int,
-    "buf_bytes": int,
+    **dict.fromkeys(("nodes", "ppn", "nprocs", "msg_bytes", "buf_bytes"), int),
     "dtype": str,
-    "time_us": float,
-    "mean_us": float,
-    "std_us": float,
-    "min_us": float,
-    "p10_us": float,
-    "p25_us": float,
-    "p75_us": float,
-    "p90_us": float,
-    "n_reps": int,
-    "gpu": bool,
-    "run_id": str,
-    "notes": str,
-    "cost_s": float,
+    **dict.fromkeys([f"{name}_us" for name in ("time", "mean", "std", "min", "p10", "p25", "p75", "p90")], float),
+    **{"n_reps": int, "gpu": bool, "run_id": str, "notes": str, "cost_s": float},
 }
 ENVIRONMENT = Environment("mpich", "5.0.2", "abc", "simulated", 4, 2, "single")
 TREE, RING, BAD = Choice("tree", (("k", 2),)), Choice("ring"), Choice("bad")

@@ -54,12 +54,9 @@ def labelled(label: str) -> Callable[[str], str]:
 
 DISGUISES: dict[str, Callable[[str], str]] = {
     "indented by blanks": labelled("    "),
-    "indented by a tab": labelled("\t"),
     "srun -l": labelled("0: "),
-    "srun -l of many ranks": labelled(" 0: "),
     "srun -l of 2000 ranks": labelled("0000: "),
     "mpiexec -prepend-rank": labelled("[0] "),
-    "mpiexec -prepend-pattern": labelled("[0] "),
     "mpirun --tag-output of 4.1": labelled("[1,0]<stdout>:"),
     "mpirun --tag-output of 5.0": labelled("[1,0]<stdout>: "),
     "mpirun --output tag-detailed": labelled(f"[1,0][{HOST}:7593]<stdout>: "),

@@ -30,11 +30,6 @@ def dated(
     return [row for one in found for row in zip(one.samples, one.entries, one.dates_s, strict=True)]
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> SiteStore:
-    return SiteStore.made(tmp_path / "store")
-
-
 def test_the_index_is_only_a_cache(store: SiteStore) -> None:
     for number in range(9):
         store.add(entry(number, samples=8))

@@ -39,11 +39,6 @@ def small(kind: type[MemoryBench], launch_s: float = 0.5, nodes: int = 2, **chan
     return kind(truth, NOISY, launch_s=launch_s, nodes=nodes, ppn=2, environment=environment)
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> SiteStore:
-    return SiteStore.made(tmp_path / "store")
-
-
 def job(
     bench: MemoryBench, store: SiteStore, out: Path, said: list[str] | None = None, budget_s: float = 300.0
 ) -> TuneResult:

@@ -36,11 +36,6 @@ def entry(number: int = 0, samples: int = 3, **changes: object) -> Entry:
     return replace(Entry(HERE, provenance, tuple(made)), **changes)  # type: ignore[arg-type]
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> SiteStore:
-    return SiteStore.made(tmp_path / "store")
-
-
 times = st.floats(1e-9, 1e3)
 names = st.text(st.characters(codec="utf-8", exclude_characters="/\x00"), min_size=1, max_size=9)
 
@@ -214,11 +209,3 @@ def test_a_full_disk_is_told_and_leaves_nothing_behind(store: SiteStore) -> None
     child.join()
     assert child.exitcode == 0
     assert [path.name for path in (store.directory / INBOX).iterdir()] == [store.place(KEY, kept).name]
-
-
-def test_a_file_that_is_too_large_is_not_read(store: SiteStore) -> None:
-    place = store.place(KEY, "33" * 32)
-    place.touch()
-    os.truncate(place, 1 << 40)  # a hole
-    open_index(store, KEY)
-    assert dict(store.quarantined()) == {f"{KEY}-{'33' * 32}": "it is larger than 128 MiB"}

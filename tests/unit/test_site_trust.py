@@ -30,11 +30,6 @@ FILE = "mpich/mpich-coll.json"
 RECORDED = Path(__file__).parents[1] / "recorded" / "stores"
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> SiteStore:
-    return SiteStore.made(tmp_path / "store")
-
-
 def added_by(store: SiteStore, uid: int, what: Entry) -> str:
     """As if ``uid`` had added it."""
     name = store.add(replace(what, uid=uid))
