@@ -38,11 +38,6 @@ def parse_lines(text: str) -> Iterator[tuple[str, list[str], str]]:
             yield words[0], words[1:], comment.strip()
 
 
-def format_bound(bound: int | None) -> str:
-    """An upper bound as text; None is no bound."""
-    return "-" if bound is None else str(bound)
-
-
 def format_list(words: list[str]) -> str:
     """Words with commas between them; "-" for none."""
     return ",".join(words) or "-"
@@ -108,7 +103,7 @@ def _rule_lines(rule_set: RuleSet, numbers: Mapping[tuple[str, Choice], int]) ->
     lines = [f"rules {rule_set.collective} {rule_set.basis.value}"]
     for rule in rule_set.rules:
         number = numbers.get((rule_set.collective, rule.choice))
-        lines.append("rule " + " ".join(map(format_bound, (*rule.bounds, number))))
+        lines.append(" ".join(["rule", *("-" if bound is None else str(bound) for bound in (*rule.bounds, number))]))
     return lines
 
 

@@ -88,7 +88,8 @@ def build_page(findings: Findings, directory: Path) -> str:
         environment=environment_rows(findings),
         css=Markup(page_text("report.css")),
         js=Markup(page_text("report.js")),
-        cells_json=Markup(_embedded(cells)),
+        # Safe inside a script element.
+        cells_json=Markup(json.dumps(cells, separators=(",", ":")).replace("<", "\\u003c")),
     )
 
 
@@ -110,11 +111,6 @@ def _gain_row(shape_gain: ShapeGain) -> list[str]:
     collective, low, high, mean, least, times = shape_gain.row
     changed = f"{len(shape_gain.decisions)} of {shape_gain.sizes}"
     return [collective, mean, least, low, high, changed, times.replace("->", "→")]
-
-
-def _embedded(value: object) -> str:
-    """JSON that is safe inside a script element."""
-    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def _drawn_panels(findings: Findings) -> list[tuple[Panel, str]]:

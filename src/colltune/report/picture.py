@@ -45,11 +45,6 @@ def drawn_for_page(spec: Spec, description: str) -> str:
     return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(description)}" ', 1)
 
 
-def drawn_alone(spec: Spec) -> str:
-    """The chart as an SVG picture by itself, on white. Raises InputError where what draws is not installed."""
-    return _as_svg({**spec, "background": "white"}, _IN_PICTURE)
-
-
 def save_picture(svg: str, path: Path) -> None:
     """Writes ``svg`` as the SVG or PNG file ``path``. Raises InputError where it cannot be made."""
     require_picture(path)
@@ -120,4 +115,4 @@ def curves_picture(
         raise InputError("nothing of that was measured", f"There is {drawn}" if drawn else "Tune first")
     shown = list(chosen.values())[:MOST_PANELS]
     title, beside = (headline(findings), facts(findings)) if heading else ("", [])
-    return Picture(drawn_alone(summary_chart(title, beside, shown)))
+    return Picture(_as_svg({**summary_chart(title, beside, shown), "background": "white"}, _IN_PICTURE))

@@ -98,8 +98,8 @@ def store_of(given: Path | None) -> SiteStore:
 class ShapeCoverage:
     """Coverage of one shape of job. ``tuned_s``: since the epoch; None where nothing was handed over.
 
-    ``measured`` of ``pairs`` (scenario, choice) are known, by collective. ``proven`` and ``refused`` count decisions;
-    ``open`` what was not tried. ``next``: what a job of this shape would do.
+    ``measured`` of ``pairs`` (scenario, choice) are known, by collective. ``proven`` counts decisions. ``next``: what a
+    job of this shape would do.
     """
 
     nodes: int
@@ -108,8 +108,6 @@ class ShapeCoverage:
     measured: dict[str, tuple[int, int]]
     tuned_s: float | None
     proven: int
-    refused: int
-    open: int
     next: str
 
 
@@ -192,8 +190,6 @@ def _shape(
         measured=measured,
         tuned_s=when_s,
         proven=count[Verdict.KEPT],
-        refused=count[Verdict.REFUSED],
-        open=count[Verdict.NOT_TRIED],
         next=_next(measured, when_s, count[Verdict.NOT_TRIED], now_s),
     )
 
