@@ -3,7 +3,6 @@
 They run in the order of the table, in one directory: what one of them writes is what the next looks at.
 """
 
-import os
 import re
 from pathlib import Path
 
@@ -87,9 +86,3 @@ def test_a_tuning_tells_its_phases_without_moving_the_cursor_in_a_pipe(
     assert re.search(r"^measuring \.\.\.", written, re.MULTILINE)
     assert re.search(r"of the budget left", written)
     assert re.search(r"^(this job|next) ", written, re.MULTILINE)
-
-
-def test_a_tuning_on_a_terminal_has_no_colour_with_no_color(mpi: Installation, tmp_path: Path) -> None:
-    arguments = ["tune", "allreduce", "--budget", "20s", "--out", "tuned", "--max-size", "4KiB", "--mpiexec"]
-    text = on_terminal([*arguments, mpi.mpiexec], place=tmp_path, variables={"NO_COLOR": "1", **os.environ})
-    assert not re.search(r"\x1b\[[0-9;]*(3[0-8]|4[0-8]|9[0-7])m", text)

@@ -184,28 +184,6 @@ def test_a_file_is_linted_as_the_command_does(tmp_path: Path) -> None:
         colltune.lint([])
 
 
-def test_a_model_is_trained_and_written_and_one_cluster_is_refused(tmp_path: Path) -> None:
-    tables = []
-    for cluster in ("one", "two"):
-        rows = ["cluster,collective,nodes,ppn,msg_bytes,algorithm,time_us"]
-        for size in (1 << power for power in range(4, 18)):
-            for nodes in (2, 4, 8, 16):
-                rows += [f"{cluster},allgather,{nodes},2,{size},{name},{time_us}" for name, time_us in
-                         (("brucks", 5.0 + size / 100), ("ring", 9.0 + size / 300))]  # fmt: skip
-        tables.append(tmp_path / f"{cluster}.csv")
-        tables[-1].write_text("\n".join(rows) + "\n")
-    told = list[str]()
-    model = colltune_study.train(tables, tmp_path / "model.npz", listener=told.append)
-    assert list(model.collectives) == ["allgather"]
-    assert told
-    from colltune.predict.model import load_model
-
-    assert load_model(tmp_path / "model.npz").theta == pytest.approx(model.theta)
-    with pytest.raises(InputError, match="clusters"):
-        colltune_study.train(tables[0], tmp_path / "none.npz")
-    assert not (tmp_path / "none.npz").exists()
-
-
 def test_a_run_says_what_was_asked_of_it(tuned: colltune.Tuned) -> None:
     check = f"import os, sys; sys.exit(7 if os.environ['{VARIABLE}'].endswith('mpich-coll.json') else 1)"
     command = [sys.executable, "-c", check]

@@ -42,7 +42,7 @@ def test_the_whole_job_comes_before_its_parts() -> None:
 def test_nothing_is_measured_twice_after_a_resume_from_any_moment() -> None:
     whole = Bench(["bcast", "allreduce"])
     whole.run()
-    for cut in range(0, len(whole.journal), 17):
+    for cut in (*range(0, len(whole.journal), 17), len(whole.journal)):
         known = whole.journal[:cut]
         bench = Bench(["bcast", "allreduce"], known=known)
         outcome = bench.run()
@@ -50,14 +50,7 @@ def test_nothing_is_measured_twice_after_a_resume_from_any_moment() -> None:
         assert set(bench.measured) == bench.pairs - done
         assert set(bench.measured.values()) <= {1}
         assert [*known, *bench.journal] == list(outcome.samples)
-
-
-def test_a_whole_grid_that_is_known_needs_no_measurement() -> None:
-    whole = Bench()
-    whole.run()
-    bench = Bench(known=whole.journal)
-    assert bench.run().reasons == {"bcast": StopReason.WHOLE}
-    assert bench.journal == []
+        assert set(outcome.reasons.values()) == {StopReason.WHOLE}
 
 
 @pytest.mark.parametrize("box_s", [0.001, 1.0])  # the whole grid is begun and cut off; the learner chooses

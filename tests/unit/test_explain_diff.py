@@ -220,9 +220,3 @@ def test_sizes_of_other_meaning_are_not_compared(tmp_path: Path) -> None:
     code, text = diff(write(tmp_path / "a", one), write(tmp_path / "b", other))
     assert code == 1
     assert "cannot be compared" in text
-
-
-def test_a_directory_without_tuning_is_bad_input(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as caught:
-        diff(write(tmp_path / "a", {}), tmp_path / "nothing")
-    assert caught.value.exit_code == 2

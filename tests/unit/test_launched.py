@@ -162,12 +162,6 @@ def test_a_collective_that_is_decided_without_its_size_has_one_choice_in_a_shape
             assert all(rule.max_size is None for rule in rules.rules)
 
 
-def test_it_ends_when_its_time_is_over() -> None:
-    source = Cluster().source()
-    source.until_s = time.monotonic()
-    assert list(source.measure(every_point(), EFFORT)) == []
-
-
 def test_of_points_at_which_the_time_was_over_there_is_what_was_measured() -> None:
     cluster = Cluster()
     source = cluster.source()

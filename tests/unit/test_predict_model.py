@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+import colltune_study
 from colltune.cli.app import app
 from colltune.core.errors import InputError
 from colltune.core.sample import Choice, Scenario
@@ -81,6 +82,10 @@ def test_the_command_trains_on_tables_of_times(tmp_path: Path) -> None:
     pairs = [(Scenario("allreduce", 8, 2, 1 << 20), Choice(name)) for name in ("recursive_doubling", "ring")]
     doubling, ring = load_model(out).of("allreduce").predict(pairs).log_time
     assert doubling < ring
+    told = list[str]()
+    model = colltune_study.train([Path(one) for one in tables], tmp_path / "again.npz", listener=told.append)
+    assert told
+    assert load_model(tmp_path / "again.npz").theta == pytest.approx(model.theta)
 
 
 @pytest.mark.slow
@@ -96,6 +101,8 @@ def test_one_cluster_or_none_is_refused(tmp_path: Path) -> None:
         train_model({"allreduce": {"a": table(1)}})
     done = CliRunner().invoke(app, ["study", "train", *write_tables(tmp_path, "a"), "--out", str(tmp_path / "m.npz")])
     assert "two clusters" in str(done.exception)
+    with pytest.raises(InputError, match="clusters"):
+        colltune_study.train(Path(write_tables(tmp_path, "a")[0]), tmp_path / "m.npz")
     assert not (tmp_path / "m.npz").exists()
 
 

@@ -368,11 +368,6 @@ def test_names_in_a_tuning_cannot_leave_the_page(tuned: Path) -> None:
     assert evil not in page
 
 
-def test_a_directory_without_a_tuning_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"tuning\.json"):
-        load_findings(tmp_path)
-
-
 def test_an_unwritable_page_is_said_in_one_line(tuned: Path) -> None:
     shown = RUNNER.invoke(app, ["report", str(tuned), "--out", str(tuned / "absent" / "r.html")])
     assert isinstance(shown.exception, InputError)

@@ -42,13 +42,6 @@ def test_all_ranks_run_one_sequence(ranks: Path) -> None:
     assert abs(found["default_first"] / found["rounds"] - 0.47) < 0.05  # half of the rounds but the first of a cell
 
 
-@pytest.mark.slow
-def test_all_ranks_run_one_sequence_in_ten_thousand_cases(ranks: Path) -> None:
-    found = figures(ranks, "29", "10000")
-    assert found["calls"] == 10_000 * 3000
-    assert (found["differing"], found["misplaced"]) == (0, 0)
-
-
 def test_a_program_that_repeats_itself_does_not_switch_a_rule_off(ranks: Path) -> None:
     """At most 1 of 1,000 rules that are not slower may be off, also where two rounds differ in their order alone."""
     found = figures(ranks, "11", "4000", "periodic")
