@@ -78,6 +78,7 @@ DISGUISES: dict[str, Callable[[str], str]] = {
     "output between": lambda text: text.replace("1024", "[warn] slow link\n3 2.0\n1024"),
     "an error of the launcher": lambda text: text + "srun: error: nid001: task 0: Exited with exit code 1\n",
     "no end of line": lambda text: text.removesuffix("\n"),
+    "indented by a tab": labelled("\t"),
     "labels, indented": labelled("   [1,0]<stdout>:   "),
 }  # fmt: skip
 
