@@ -124,15 +124,18 @@ def test_what_surrounds_a_call_belongs_to_its_price() -> None:
 
     whole_s = Bench(["allreduce", "bcast"], truth=truth).run().elapsed_s
 
-    def shares(budget_s: float, request_s: float) -> float:
-        bench = Bench(["allreduce", "bcast"], truth=truth, budget_s=budget_s)
-        bench.campaign.clock = lambda: bench.source.now_s + request_s * len(bench.journal)
+    def count(budget_s: float, request_s: float, wait_s: float = 0.0) -> Counter[str]:
+        bench = Bench(["allreduce", "bcast"], truth=truth, budget_s=budget_s + wait_s)
+        bench.campaign.clock = lambda: (
+            bench.source.now_s + request_s * len(bench.journal) + (wait_s if bench.journal else 0.0)
+        )
         bench.run()
-        count = Counter(sample.scenario.collective for sample in bench.journal)
-        return count["bcast"] / count["allreduce"]
+        return Counter(sample.scenario.collective for sample in bench.journal)
 
-    assert shares(whole_s / 5, 0.0) > 2.0
-    assert shares(60.0, 1.0) < 1.0
+    free, dear, waited = count(whole_s / 5, 0.0), count(60.0, 1.0), count(60.0, 1.0, wait_s=1000.0)
+    assert free["bcast"] > 2.0 * free["allreduce"]
+    assert dear["bcast"] < dear["allreduce"]
+    assert waited == dear  # the machine was not calm once
 
 
 @pytest.mark.parametrize("share", [0.1, 0.03])  # everything that is open is compared; or what the learners ask for

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
+from statistics import median
 
 import numpy as np
 
@@ -94,7 +95,9 @@ class Campaign:
     def run(self) -> Outcome:
         self.known = [sample for sample in self.known if sample.status is not Status.DISTURBED]
         self._started_s = self.clock()
-        self._costs_s, self._answered = 0.0, 0  # points
+        self._costs_s = 0.0
+        self._answered_s = self._started_s  # when the last point was
+        self._besides_s: list[float] = []  # of every point; none where points are measured at once
         self._fits = False  # the whole grid, in the time that is left
         self._spent_s: defaultdict[str, float] = defaultdict(float)  # by collective, in an earlier run too
         for sample in self.known:
@@ -156,11 +159,10 @@ class Campaign:
     def _beside_s(self) -> float:
         """What a point takes beside its calls: its request, ranks that meet, and the choice of the next one.
 
-        Where calls are short it is most of the time, so it belongs to the price of a point.
+        Where calls are short it is most of the time, so it belongs to the price of a point. The median of all points:
+        some waited for calm, maybe the first.
         """
-        if self.lanes is not None or not self._answered:
-            return 0.0
-        return max(self.clock() - self._started_s - self._costs_s, 0.0) / self._answered
+        return max(median(self._besides_s), 0.0) if len(self._besides_s) > 2 else 0.0
 
     def _tasks(self, count: int) -> list[Task]:
         """The ``count`` points that come next, and what they are expected to take."""
@@ -208,7 +210,7 @@ class Campaign:
         nothing.
         """
         spent = [self._spent_s[agenda.collective] for agenda in active]
-        limit_s = _FAIR_PART * (self.clock() - self._started_s) / len(self._agendas)
+        limit_s = _FAIR_PART * self._costs_s / len(self._agendas)
         return [active[spent.index(min(spent))]] if min(spent) < limit_s else []
 
     def _at_stake(self, stakes: Stakes, active: Sequence[Agenda]) -> list[Task]:
@@ -265,11 +267,14 @@ class Campaign:
         collective = point.scenario.collective
         self._done |= {(s.scenario, s.choice) for s in samples}
         self._waiting -= {(s.scenario, s.choice) for s in samples}
-        self._costs_s += sum(sample.cost_s for sample in samples)
-        self._answered += 1
+        since_s, self._answered_s = self._answered_s, self.clock()
+        if self.lanes is None:
+            self._besides_s.append(self._answered_s - since_s - sum(sample.cost_s for sample in samples))
         beside_s = self._beside_s / len(samples)
         priced = [replace(sample, cost_s=sample.cost_s + beside_s) for sample in samples]
-        self._spent_s[collective] += sum(sample.cost_s for sample in priced)
+        cost_s = sum(sample.cost_s for sample in priced)
+        self._costs_s += cost_s
+        self._spent_s[collective] += cost_s
         self._durations.tell([self._in_full(sample, point.repetitions) for sample in priced])
         # What others disturbed is asked for no more in this run, and nothing is known of it.
         self._agendas[collective].know([sample for sample in priced if sample.status is not Status.DISTURBED])
