@@ -36,7 +36,7 @@ CHOICES = [Choice("ring"), Choice("tree", (("k", 4),)), Choice("rd")]
 SIZES = [64 << step for step in range(8)]
 UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 TIME = r"(-?\d+(?:\.\d+)?(?:e[+-]\d+)?) (us|ms|s)\b"
-PAIR = re.compile(rf"{TIME} (?:->|→) {TIME}(?:, (\d\S*)x)?")
+PAIR = re.compile(rf"{TIME} (?:->|→) {TIME}(?:,\s+(\d\S*)x)?")
 WEEK_S = 7 * 86400.0
 
 times = st.floats(-7.0, 0.0).map(lambda power: 10.0**power)
