@@ -78,7 +78,7 @@ def test_what_is_evaluated_is_what_tuning_runs(tmp_path: Path) -> None:
     assert 40 < len(tuned.samples) < len(in_evaluation)
     for own, other in zip(tuned.samples, in_evaluation, strict=False):
         assert (own.scenario, own.choice, own.times_s) == (other.scenario, other.choice, other.times_s)
-        assert own.cost_s == other.cost_s
+        assert own.cost_s == pytest.approx(other.cost_s)  # told with what surrounds it, which is nothing here
     assert "expected to lose less" in tuned.reasons["bcast"]
 
 
