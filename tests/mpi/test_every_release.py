@@ -161,6 +161,8 @@ def test_what_is_too_old_is_refused_with_the_reason(version: str) -> None:
 def test_mpich_3_4_reads_no_thresholds_any_more(version: str) -> None:
     """Bruck's algorithm sends three messages a rank, and would run up to the threshold."""
     mpi, calls = installed("mpich", version) / "bin", [("alltoall", 64)]
+    if "ucx" not in run_to_end([str(mpi / "mpichversion")]).stdout:
+        pytest.skip(f"MPICH {version} sends no messages through UCX, by which they are counted")
     quiet = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "MPIR_CVAR_CH4_NETMOD": "ucx", "MPIR_CVAR_NOLOCAL": "1"}
     for short in ("0", "100000"):
         variables = {**quiet, "MPIR_CVAR_ALLTOALL_SHORT_MSG_SIZE": short, "LD_PRELOAD": ucx_counter()}
