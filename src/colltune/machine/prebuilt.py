@@ -100,6 +100,11 @@ def read_symbols(content: bytes | _Parts, symbols: int = OF_LIBRARY) -> Symbols:
     return Symbols(name, places, frozenset(absent))
 
 
+def asked_of_mpi(symbols: Symbols) -> set[str]:
+    """What an MPI's library is to have."""
+    return {name for name in symbols.absent if _OF_MPI.match(name)}
+
+
 def _text(content: bytes, start: int) -> str:
     return content[start : content.index(b"\0", start, start + 4096)].decode("latin-1")
 
@@ -120,7 +125,7 @@ class MpiLibrary:
         """
         for path in sorted(ready_made().glob(f"{self.abi}*/{file}")):
             content = path.read_bytes()
-            if set(filter(_OF_MPI.match, read_symbols(content).absent)) <= self.functions:
+            if asked_of_mpi(read_symbols(content)) <= self.functions:
                 return filled_in(content, {LIBRARY_PLACE: self.name, DIRECTORY_PLACE: str(self.path.parent)})
         return None
 
