@@ -51,10 +51,10 @@ class Limit(NamedTuple):
 
 
 LIMITS = {
-    "lines_python": Limit(43_301, 41_500),
+    "lines_python": Limit(43_311, 41_500),
     "lines_study": Limit(6_106, 7_500),
     "lines_c": Limit(14_969, 13_500),
-    "lines_tests": Limit(44_371, 38_000),
+    "lines_tests": Limit(44_365, 38_000),
     "lines_benchmarks": Limit(10_626, 10_500),
     "long_functions": Limit(0, 0),
     "class_names_twice": Limit(0, 0),
