@@ -111,15 +111,8 @@ def time_choices(cluster: NamespaceCluster, shape: str, where: Sequence[str], as
         if not out.exists():
             out.parent.mkdir(parents=True, exist_ok=True)
             program = str(ROOT / "benchmarks" / "own_launch.py")
-            words = (
-                "--collectives",
-                *asked.collectives,
-                "--sizes",
-                *map(str, asked.sizes),
-                "--ppn",
-                shape.split("x")[1],
-            )
-            rounds = ("--rounds", str(asked.rounds), "--seed", str(number + 1))
+            words = ("--collectives", *asked.collectives, "--sizes", *map(str, asked.sizes))
+            rounds = ("--ppn", shape.split("x")[1], "--rounds", str(asked.rounds), "--seed", str(number + 1))
             on_first_node(cluster, program, str(out), *words, *rounds, *where)
 
 
@@ -175,10 +168,8 @@ def figures(asked: argparse.Namespace) -> dict[str, float]:
         if top := best[plan.shape]:
             made[f"captured_{plan.label}"] = round(median(logs) / top, 3)
         slower += sum(one["osu_slower"] for one in judged)
-        ruled, points = (
-            ruled + sum(one["osu_ruled"] for one in judged),
-            points + sum(one["osu_points"] for one in judged),
-        )
+        ruled += sum(one["osu_ruled"] for one in judged)
+        points += sum(one["osu_points"] for one in judged)
         if verified := list(verified_in(plan.directories)):
             made[f"own_{plan.label}"] = round(median(verified), 3)
     return made | {"slower": slower, "decided_share": round(ruled / max(points, 1), 3)}

@@ -55,7 +55,7 @@ LIMITS = {
     "lines_study": Limit(6_106, 7_500),
     "lines_c": Limit(14_969, 13_500),
     "lines_tests": Limit(44_365, 38_000),
-    "lines_benchmarks": Limit(10_626, 10_500),
+    "lines_benchmarks": Limit(10_617, 10_500),
     "long_functions": Limit(0, 0),
     "class_names_twice": Limit(0, 0),
     "circles": Limit(0, 0),
