@@ -6,7 +6,8 @@ the last of these alone, which is what a running campaign pays for each point. M
 
 ``machine_s_1024``, ``slowdown_1024``: see scale_1024.py. ``decide_s_JOB``, ``rules_worst``, ``peak_mb``: see
 scale_decide.py. ``init_ms``: see scale_start.py. ``plan_NODES_MINUTES``, ``thinking_share_2048``,
-``check_limit_s``: see scale_plan.py. ``lookups_per_node_N``: see scale_lookups.py.
+``check_limit_s``: see scale_plan.py. ``lookups_per_node_N``: see scale_lookups.py. ``request_kb_JOB``,
+``journal_mb_JOB`` and more of a store: see scale_store.py.
 
 Merges its figures into bench/scale.json and prints that.
 """
@@ -30,6 +31,7 @@ from scale_1024 import scale_1024
 from scale_decide import scale_decide
 from scale_lookups import scale_lookups
 from scale_plan import scale_plan
+from scale_store import scale_store
 
 HOSTS, PER_LEAF, LEAVES_PER_SPINE, WAITING = 10_000, 16, 25, 256
 
@@ -79,6 +81,7 @@ def main() -> None:
         **scale_1024(),
         **scale_plan(),
         **scale_lookups(),
+        **scale_store(),
     }
     path = Path("bench/scale.json")
     path.parent.mkdir(exist_ok=True)
