@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,10 +17,11 @@ from colltune.core.space import Point
 from colltune.measure import live
 from colltune.measure.contract import Effort
 from colltune.measure.live import LivePlan, LiveSource
+from colltune.measure.request import Settings
 
 ENVIRONMENT = Environment("mpich", "5.0.2", "0f" * 32, "Example CPU, 8 cores", 1, 2, "single")
 TREE = Choice("tree", (("k", 2),))
-POINT = Point(Scenario("bcast", 1, 2, 64), (DEFAULT, TREE))
+POINT, OTHER = (Point(Scenario("bcast", 1, 2, size), (DEFAULT, TREE)) for size in (64, 128))
 SAID = [
     "trying id=1 choice=0",
     "trying id=1 choice=1",
@@ -27,20 +29,6 @@ SAID = [
     "result id=1 choice=1 status=inapplicable cost_us=1.0 detail=refused-by-the-library",
     "done id=1 wall_us=100.0 inside_us=50.0",
 ]
-
-
-def test_a_communicator_is_measured_beside_others_where_the_plan_says_so() -> None:
-    plan = LivePlan(["mpiexec"], {}, lambda _name, _choice: (), seed=1, beside={(4, 1): 2})
-    script = Scripted(())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(live, "AgentProcess", lambda *_: script)
-        source = LiveSource(plan, ENVIRONMENT)
-        source.begin(Point(Scenario("alltoall", 4, 1, 64), (DEFAULT,)), Effort())
-        source.begin(Point(Scenario("alltoall", 1, 2, 64), (DEFAULT,)), Effort(), [7])
-    assert [line.split()[4:7] for line in script.sent] == [
-        ["ppn=1", "beside=2", "nodes=0-3"],
-        ["ppn=2", "beside=1", "nodes=7"],
-    ]
 
 
 class Scripted:
@@ -67,12 +55,19 @@ class Scripted:
     def kill(self) -> None: ...
 
 
+def answers(number: int, *choices: int) -> list[str]:
+    """What an agent says of a request whose ``choices`` take 5 ns each."""
+    said = [f"trying id={number} choice={choice}" for choice in choices]
+    said += [f"result id={number} choice={choice} status=ok cost_us=1 times_ns=5" for choice in choices]
+    return [*said, f"done id={number} inside_us=1"]
+
+
 @contextmanager
-def hearing(launch: Callable[[], Scripted]) -> Iterator[LiveSource]:
-    """A source whose agents ``launch`` makes."""
+def hearing(launch: Callable[[], Scripted], settings: Settings = (), **plan: Any) -> Iterator[LiveSource]:
+    """A source whose agents ``launch`` makes, and whose choices have all these ``settings``."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(live, "AgentProcess", lambda *_: launch())
-        yield LiveSource(LivePlan(["mpiexec"], {}, lambda _name, _choice: (), seed=1), ENVIRONMENT)
+        yield LiveSource(LivePlan(["mpiexec"], {}, lambda _name, _choice: settings, seed=1, **plan), ENVIRONMENT)
 
 
 def hear(*launches: Sequence[str | None], points: Sequence[Point] = (POINT,)) -> tuple[list[Sample], LiveSource]:
@@ -80,6 +75,15 @@ def hear(*launches: Sequence[str | None], points: Sequence[Point] = (POINT,)) ->
     scripts = iter(launches)
     with hearing(lambda: Scripted(next(scripts, ()))) as source:
         return [sample for _, samples in source.measure(points, Effort()) for sample in samples], source
+
+
+def test_a_communicator_is_measured_beside_others_where_the_plan_says_so() -> None:
+    script = Scripted(())
+    with hearing(lambda: script, beside={(4, 1): 2}) as source:
+        source.begin(Point(Scenario("alltoall", 4, 1, 64), (DEFAULT,)), Effort())
+        source.begin(Point(Scenario("alltoall", 1, 2, 64), (DEFAULT,)), Effort(), [7])
+    asked = [" ".join(line.split()[4:7]) for line in script.sent]
+    assert asked == ["ppn=1 beside=2 nodes=0-3", "ppn=2 beside=1 nodes=7"]
 
 
 def test_a_plain_answer_is_read() -> None:
@@ -92,7 +96,7 @@ def test_a_plain_answer_is_read() -> None:
     assert source.inside_s == pytest.approx(50e-6)
 
 
-def test_what_is_not_answered_in_time_is_given_up_and_its_job_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_answered_in_time_is_given_up_and_its_job_ended() -> None:
     """The first point has its answer; the second takes longer than all the time there is."""
     killed: list[bool] = []
 
@@ -108,13 +112,11 @@ def test_what_is_not_answered_in_time_is_given_up_and_its_job_ended(monkeypatch:
         def kill(self) -> None:
             killed.append(True)
 
-    monkeypatch.setattr(live, "AgentProcess", lambda *_: Slow([*SAID, "trying id=2 choice=0"]))
-    source = LiveSource(LivePlan(["mpiexec"], {}, lambda _name, _choice: (), seed=1, silence_s=3600.0), ENVIRONMENT)
-    source.until_s = time.monotonic() + 50.0
-    other = Point(Scenario("bcast", 1, 2, 128), (DEFAULT,))
-    assert [point for point, _ in source.measure([POINT, other], Effort())] == [POINT]
-    assert killed
-    assert list(source.measure([other], Effort())) == []
+    with hearing(lambda: Slow([*SAID, "trying id=2 choice=0"]), silence_s=3600.0) as source:
+        source.until_s = time.monotonic() + 50.0
+        assert [point for point, _ in source.measure([POINT, OTHER], Effort())] == [POINT]
+        assert killed
+        assert list(source.measure([OTHER], Effort())) == []
 
 
 def test_the_agent_repeats_a_choice_no_more_often_than_the_point_asks_for() -> None:
@@ -189,9 +191,6 @@ def test_any_words_give_samples_or_an_error_of_ours(lines: list[str], again: lis
         assert all(0.0 <= time_s < math.inf for time_s in sample.times_s)
 
 
-OTHER = Point(Scenario("bcast", 1, 2, 128), (DEFAULT, TREE))
-
-
 @pytest.mark.parametrize("who", ["id=1", "id=-1"])
 def test_a_refused_request_costs_its_point_and_nothing_else(who: str) -> None:
     refusal = f"error {who} cannot read the field choice=A"
@@ -220,31 +219,19 @@ def test_requests_that_may_be_unread_are_less_than_a_launcher_passes_on() -> Non
     """Hydra ends a job that leaves 64 KiB of its input unread."""
     many = tuple(Choice(f"tree{number}") for number in range(400))
     points = [Point(Scenario("bcast", 1, 2, size), many) for size in (8, 16, 32)]
-    agents: list[Scripted] = []
     names = tuple((f"MPIR_CVAR_EXAMPLE_{'X' * 40}_{number}", 12345) for number in range(8))
-
-    def results(number: int) -> list[str]:
-        said = [f"trying id={number} choice={choice}" for choice in range(len(many))]
-        said += [f"result id={number} choice={c} status=ok cost_us=1 times_ns=5" for c in range(len(many))]
-        return [*said, f"done id={number} inside_us=1"]
-
-    def launch(*_: object) -> Scripted:
-        agents.append(Scripted(results(1) + results(2) + results(3)))
-        return agents[-1]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(live, "AgentProcess", launch)
-        source = LiveSource(LivePlan(["mpiexec"], {}, lambda _name, _choice: names, seed=1), ENVIRONMENT)
-        answers = source.measure(points, Effort())
-        next(answers)
-        assert [len(line) < 1 << 15 for line in agents[0].sent] == [True] * len(agents[0].sent)
-        assert len(list(answers)) == 2
-        longer = LiveSource(LivePlan(["mpiexec"], {}, lambda _name, _choice: names * 3, seed=1), ENVIRONMENT)
-        sent = [s for _, samples in longer.measure(points[:1], Effort()) for s in samples]
-    assert len(agents) == 1 + 1
-    assert agents[1].sent == []
-    assert {s.status for s in sent} == {Status.UNMEASURED}
-    assert "launchers pass on 32768 B" in sent[0].detail
+    agent = Scripted([line for number in (1, 2, 3) for line in answers(number, *range(len(many)))])
+    with hearing(lambda: agent, names) as source:
+        measured = source.measure(points, Effort())
+        next(measured)
+        assert max(map(len, agent.sent)) < 1 << 15
+        assert len(list(measured)) == 2
+    agent = Scripted(())
+    with hearing(lambda: agent, names * 3) as longer:
+        ((_, refused),) = longer.measure(points[:1], Effort())
+    assert agent.sent == []
+    assert {s.status for s in refused} == {Status.UNMEASURED}
+    assert "launchers pass on 32768 B" in refused[0].detail
 
 
 @pytest.mark.parametrize(
@@ -272,8 +259,7 @@ def test_a_request_waits_at_the_agent_only_where_its_ranks_get_it_in_order(
 def test_a_point_of_another_shape_is_at_the_agent_before_the_one_before_it_is_answered() -> None:
     shapes = [(8, 2), (3, 1), (8, 1), (1, 2)]
     points = [Point(Scenario("bcast", nodes, ppn, 64), (DEFAULT,)) for nodes, ppn in shapes]
-    said = "trying id={0} choice=0|result id={0} choice=0 status=ok cost_us=1 times_ns=5|done id={0} inside_us=1"
-    script = Scripted([line for number in range(1, 5) for line in said.format(number).split("|")])
+    script = Scripted([line for number in range(1, 5) for line in answers(number, 0)])
     with hearing(lambda: script) as source:
         at_the_agent = [(len(script.sent), point.scenario) for point, _ in source.measure(points, Effort())]
     assert at_the_agent == [(sent, point.scenario) for sent, point in zip((2, 3, 4, 4), points, strict=True)]
@@ -281,12 +267,7 @@ def test_a_point_of_another_shape_is_at_the_agent_before_the_one_before_it_is_an
 
 def test_of_two_shapes_at_the_agent_the_first_is_to_blame_for_its_end() -> None:
     points = [Point(Scenario("bcast", nodes, 1, 64), (DEFAULT, TREE, Choice("ring"))) for nodes in (4, 2)]
-    crash = ["trying id=1 choice=0", "trying id=1 choice=1"]
-    results = (
-        "result id={0} choice=0 status=ok cost_us=1 times_ns=5|result id={0} choice=1 status=ok cost_us=1 times_ns=5"
-    )
-    said = [line.format(number) for number in (3, 4) for line in [*results.split("|"), "done id={0} inside_us=1"]]
-    samples, _ = hear(crash, said, points=points)
+    samples, _ = hear(SAID[:2], answers(3, 0, 1) + answers(4, 0, 1), points=points)
     assert [(s.scenario.nodes, s.choice) for s in samples if s.status is Status.CRASHED] == [(4, TREE)]
     assert [s.scenario.nodes for s in samples if s.status is Status.OK] == [4, 4, 2, 2]
 
@@ -302,18 +283,9 @@ def test_a_job_that_ends_before_it_begins_is_started_once_more() -> None:
 def test_a_culprit_is_left_out_of_points_that_were_planned_before_its_fault_was_known() -> None:
     sizes = (8, 16, 32)
     points = [Point(Scenario("bcast", 1, 2, size), (DEFAULT, TREE, Choice("ring"))) for size in sizes]
-    ring = "result id={} choice={} status=ok cost_us=1 times_ns=5"
-    crash = ["trying id=1 choice=0", "trying id=1 choice=1"]
-
-    def whole(number: int) -> list[str]:
-        results = [ring.format(number, choice) for choice in (0, 1)]
-        return [f"trying id={number} choice={choice}" for choice in (0, 1)] + [
-            *results,
-            f"done id={number} inside_us=1",
-        ]
-
     # Two requests were at the agent when it ended (1 and 2); after it, three are asked for again.
-    samples, source = hear(crash, [line for number in (3, 4, 5) for line in whole(number)], points=points)
+    again = [line for number in (3, 4, 5) for line in answers(number, 0, 1)]
+    samples, source = hear(SAID[:2], again, points=points)
     assert [(s.scenario.size_bytes, s.choice.algorithm) for s in samples if s.status is Status.CRASHED] == [(8, "tree")]
     fine = {(s.scenario.size_bytes, s.choice.algorithm) for s in samples if s.status is Status.OK}
     assert fine == {(size, name) for size in sizes for name in ("default", "ring")}
@@ -322,14 +294,8 @@ def test_a_culprit_is_left_out_of_points_that_were_planned_before_its_fault_was_
 
 def test_what_ends_the_job_before_a_word_of_it_is_heard_is_found_by_being_alone() -> None:
     good, bad = Point(Scenario("bcast", 1, 2, 64), (DEFAULT,)), Point(Scenario("allreduce", 1, 2, 64), (DEFAULT, TREE))
-    fine = [
-        "trying id={0} choice=0",
-        "result id={0} choice=0 status=ok cost_us=1 times_ns=5",
-        "done id={0} inside_us=1",
-    ]
     # 1 and 2 run at once; then each is alone: 3 is measured, 4 ends the job twice (again as 5), and its choices part.
-    launches = [[], [line.format(3) for line in fine], [], [line.format(6) for line in fine], []]
-    scripts = iter(launches)
+    scripts = iter([[], answers(3, 0), [], answers(6, 0), []])
     with hearing(lambda: Scripted(next(scripts, ()))) as source:
         tickets = {source.begin(point, Effort(), (node,)) for node, point in enumerate((good, bad))}
         samples = []
