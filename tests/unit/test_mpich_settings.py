@@ -6,32 +6,27 @@ import pytest
 
 from colltune.mpi.mpich_settings import overriding
 
+OWN = "MPICH_BCAST_INTRA_ALGORITHM"
+JSON = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
+
 
 @pytest.mark.parametrize(
     ("environment", "site", "found"),
     [
         ({}, "", ""),
         ({"MPIR_CVAR_BCAST_INTRA_ALGORITHM": "binomial"}, "", "MPIR_CVAR_BCAST_INTRA_ALGORITHM=binomial"),
-        ({"MPICH_BCAST_INTRA_ALGORITHM": "binomial"}, "", "MPICH_BCAST_INTRA_ALGORITHM=binomial"),
+        ({OWN: "binomial"}, "", f"{OWN}=binomial"),
         ({"MPIR_PARAM_BCAST_COMPOSITION": "1"}, "", "MPIR_PARAM_BCAST_COMPOSITION=1"),
         # Of two names MPIR_CVAR counts.
-        ({"MPICH_BCAST_INTRA_ALGORITHM": "ring", "MPIR_CVAR_BCAST_INTRA_ALGORITHM": "auto"}, "", ""),
+        ({OWN: "ring", "MPIR_CVAR_BCAST_INTRA_ALGORITHM": "auto"}, "", ""),
         ({"MPIR_CVAR_REDUCE_INTRA_ALGORITHM": "binomial", "MPIR_CVAR_BCAST_DEVICE_COLLECTIVE": "yes"}, "", ""),
         ({"MPIR_CVAR_DEVICE_COLLECTIVES": "all"}, "", "MPIR_CVAR_DEVICE_COLLECTIVES=all"),
-        ({}, "# ours\n\nMPICH_BCAST_INTRA_ALGORITHM=ring\nno setting\n", "MPICH_BCAST_INTRA_ALGORITHM=ring (of SITE)"),
+        ({}, f"# ours\n\n{OWN}=ring\nno setting\n", f"{OWN}=ring (of SITE)"),
         # The site's file gives way to the environment, unless it says otherwise.
-        ({"MPICH_BCAST_INTRA_ALGORITHM": "auto"}, "MPICH_BCAST_INTRA_ALGORITHM=ring\n", ""),
-        (
-            {"MPICH_BCAST_INTRA_ALGORITHM": "auto"},
-            "MPICH_BCAST_INTRA_ALGORITHM:force=ring\n",
-            "MPICH_BCAST_INTRA_ALGORITHM=ring (of SITE)",
-        ),
-        ({}, "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE=/a.json\n", ""),
-        (
-            {},
-            "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE:force=/a.json\n",
-            "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE=/a.json (of SITE)",
-        ),
+        ({OWN: "auto"}, f"{OWN}=ring\n", ""),
+        ({OWN: "auto"}, f"{OWN}:force=ring\n", f"{OWN}=ring (of SITE)"),
+        ({}, f"{JSON}=/a.json\n", ""),
+        ({}, f"{JSON}:force=/a.json\n", f"{JSON}=/a.json (of SITE)"),
     ],
 )
 def test_what_goes_before_the_rules(environment: dict[str, str], site: str, found: str, tmp_path: Path) -> None:
