@@ -5,11 +5,12 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from memory_bench import MemoryLibrary
-from test_site_memory import job, small
+from test_site_memory import small
 
 from colltune.cli.stopping import ended_by_signals, heed_scheduler
 from colltune.core.rules import Rule, RuleSet
@@ -20,6 +21,8 @@ from colltune.mpi.launch_line import job_shape
 from colltune.mpi.libraries import RECORDS
 from colltune.session.own_settings import settings_line
 from colltune.session.site.state import command_text
+from colltune.session.tuning.options import Listener, TuneOptions
+from colltune.session.tuning.tune import tune
 from colltune.site.store import INBOX, MARK, SiteStore
 from colltune.store.tuning import Tuning, load_tuning, save_tuning
 from commands import colltune, run_to_end
@@ -27,32 +30,23 @@ from lint_trees import complete_file
 
 ROOT = Path(__file__).parents[2]
 FILE = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
+SLURM = {"SLURM_JOB_NODELIST": "n[1-4]", "SLURM_TASKS_PER_NODE": "8(x4)"}
 
 
-@pytest.mark.parametrize("way", ["damaged", "no inbox"])
-def test_a_store_that_cannot_be_read_costs_a_warning_and_not_the_tuning(way: str, tmp_path: Path) -> None:
-    store = SiteStore.made(tmp_path / "store")
+@pytest.mark.parametrize("way", ["damaged", "no inbox", "whole"])
+def test_a_store_that_cannot_be_read_costs_a_warning_and_not_the_tuning(
+    way: str, store: SiteStore, tmp_path: Path
+) -> None:
     said: list[str] = []
     if way == "damaged":
         (store.directory / MARK).write_text("{")
-    job_store = SiteStore(store.directory)
-    if way == "no inbox":
-        (store.directory / INBOX).rename(tmp_path / "moved")
-        (tmp_path / "moved").mkdir(exist_ok=True)
-    place = tmp_path / "tuned"
-    from colltune.session.tuning.options import Listener, TuneOptions
-    from colltune.session.tuning.tune import tune
-
-    options = TuneOptions(["bcast"], 1 << 12, 1 << 20, 300.0, seed=1, store=job_store.directory)
-    tune(small(MemoryLibrary), options, place, Listener(note=said.append))
-    assert load_tuning(place).rule_sets.keys() == {"bcast"}
-    assert len([text for text in said if text.startswith("warning: the store is not used")]) == 1, said
-
-
-def test_a_store_that_can_be_read_costs_no_warning(tmp_path: Path) -> None:
-    said: list[str] = []
-    job(small(MemoryLibrary), SiteStore.made(tmp_path / "store"), tmp_path / "tuned", said)
-    assert not [text for text in said if text.startswith("warning: the store")]
+    elif way == "no inbox":
+        (store.directory / INBOX).rmdir()
+    options = TuneOptions(["bcast"], 1 << 12, 1 << 20, 300.0, seed=1, store=store.directory)
+    tune(small(MemoryLibrary), options, tmp_path / "tuned", Listener(note=said.append))
+    assert load_tuning(tmp_path / "tuned").rule_sets.keys() == {"bcast"}
+    warned = [text for text in said if text.startswith("warning: the store")]
+    assert [text.startswith("warning: the store is not used") for text in warned] == [True] * (way != "whole")
 
 
 @pytest.mark.parametrize(
@@ -84,8 +78,7 @@ def tuning_of(place: Path, rules: RuleSet) -> dict[str, str]:
 
 def run_under(environment: dict[str, str], *words: object) -> list[str]:
     """What `colltune WORDS` writes to standard error."""
-    done = colltune(*map(str, words), environ=environment, code=0)
-    return done.stderr.splitlines()
+    return colltune(*map(str, words), environ=environment, code=0).stderr.splitlines()
 
 
 def test_run_and_env_say_in_one_line_what_goes_before_the_tuning(tmp_path: Path) -> None:
@@ -102,15 +95,10 @@ def test_run_and_env_say_that_a_tuning_has_no_rules_or_none_for_this_job(tmp_pat
     none = tuning_of(tmp_path / "none", RuleSet.always("bcast", SizeBasis.MESSAGE))
     for words in (["run", tmp_path / "none", "--", "/bin/true"], ["env", tmp_path / "none"]):
         (line,) = run_under(none, *words)
-        assert line.endswith(
-            "has no rules: the library decides every call as before.".rstrip("." * (words[0] == "env"))
-        )
-    two = RuleSet(
-        "bcast", SizeBasis.MESSAGE, (Rule(None, 2, None, Choice("binomial")), Rule(None, None, None, DEFAULT))
-    )
-    environment = tuning_of(tmp_path / "two", two)
-    slurm = {"SLURM_JOB_NODELIST": "n[1-4]", "SLURM_TASKS_PER_NODE": "8(x4)"}
-    (line,) = run_under({**environment, **slurm}, "env", tmp_path / "two")
+        assert line.removesuffix(".").endswith("has no rules: the library decides every call as before")
+    rules = (Rule(None, 2, None, Choice("binomial")), Rule(None, None, None, DEFAULT))
+    environment = tuning_of(tmp_path / "two", RuleSet("bcast", SizeBasis.MESSAGE, rules))
+    (line,) = run_under({**environment, **SLURM}, "env", tmp_path / "two")
     assert "has no rule for 32 ranks on 4 nodes: it was tuned on 1 x 2" in line
     assert run_under(environment, "env", tmp_path / "two") == []  # nobody knows of which job
 
@@ -165,55 +153,53 @@ def test_the_shape_of_a_job_is_read_from_its_launcher(command: str, shape: tuple
     ],
 )
 def test_what_the_launch_line_leaves_open_is_of_the_job(command: str, shape: tuple[int, int, int]) -> None:
-    slurm = {"SLURM_JOB_NODELIST": "n[1-4]", "SLURM_TASKS_PER_NODE": "8(x4)"}
-    assert job_shape(slurm, command.split()) == shape
+    assert job_shape(SLURM, command.split()) == shape
 
 
+@pytest.fixture
+def unheeded() -> Iterator[None]:
+    """Signals do what they do by default; the tests themselves may run under nohup."""
+    before = {one: signal.signal(one, signal.SIG_DFL) for one in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)}
+    yield
+    for one, handler in before.items():
+        signal.signal(one, handler)
+
+
+@pytest.mark.usefixtures("unheeded")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_terminal_that_closes_ends_a_tuning_as_a_scheduler_does(number: signal.Signals) -> None:
-    before = signal.signal(number, signal.SIG_DFL)  # the tests themselves may run under nohup
-    try:
-        with ended_by_signals():
-            stop = StopRequest()
-            heed_scheduler(stop)
-            with stop.cuts():
-                pass
-            os.kill(os.getpid(), number)
-            assert stop.made
-            ends_it = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)}
-            assert set(ends_it.values()) == {signal.SIG_IGN}  # the second does not end it half done
-            assert signal.alarm(0) > 0  # but what goes on for too long is ended
-        assert signal.getsignal(number) is signal.SIG_DFL
-    finally:
-        signal.signal(number, before)
+    with ended_by_signals():
+        stop = StopRequest()
+        heed_scheduler(stop)
+        with stop.cuts():
+            pass
+        os.kill(os.getpid(), number)
+        assert stop.made
+        # The second does not end it half done, but what goes on for too long is ended.
+        assert {signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)} == {signal.SIG_IGN}
+        assert signal.alarm(0) > 0
+    assert signal.getsignal(number) is signal.SIG_DFL
 
 
+@pytest.mark.usefixtures("unheeded")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 @pytest.mark.parametrize("heeds", [True, False])
 def test_where_nothing_is_measured_yet_a_signal_ends_the_command(number: signal.Signals, heeds: bool) -> None:
-    before = signal.signal(number, signal.SIG_DFL)
-    try:
-        launch = RunningProgram(["sleep", "600"], os.environ)
-        with launch.process, ended_by_signals():
-            if heeds:
-                heed_scheduler(StopRequest())
-            with pytest.raises(SystemExit) as ended:
-                os.kill(os.getpid(), number)
-        assert ended.value.code == 128 + number
-        assert launch.process.wait(10) == -signal.SIGTERM
-    finally:
-        signal.signal(number, before)
+    launch = RunningProgram(["sleep", "600"], os.environ)
+    with launch.process, ended_by_signals():
+        if heeds:
+            heed_scheduler(StopRequest())
+        with pytest.raises(SystemExit) as ended:
+            os.kill(os.getpid(), number)
+    assert ended.value.code == 128 + number
+    assert launch.process.wait(10) == -signal.SIGTERM
 
 
+@pytest.mark.usefixtures("unheeded")
 def test_a_hangup_that_nohup_ignores_stays_ignored() -> None:
-    before = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        heed_scheduler(StopRequest())
-        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    heed_scheduler(StopRequest())
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
 
 
 def test_a_handler_that_a_preloaded_library_set_before_python_began_costs_no_command_its_end(tmp_path: Path) -> None:
@@ -232,8 +218,7 @@ def test_a_handler_that_a_preloaded_library_set_before_python_began_costs_no_com
         "print('child', run_child(['sh', '-c', 'exit 3'], os.environ))\n"
         "with ended_by_signals():\n    print('command')\n"
     )
-    environment = {**os.environ, "LD_PRELOAD": str(library)}
-    done = run_to_end([sys.executable, "-c", script], env=environment)
+    done = run_to_end([sys.executable, "-c", script], env={**os.environ, "LD_PRELOAD": str(library)})
     assert (done.returncode, done.stdout) == (0, "child 3\ncommand\n"), done.stderr
 
 
@@ -254,11 +239,8 @@ def test_the_page_of_variables_names_every_one() -> None:
 def test_the_page_on_uninstalling_finds_every_variable_that_a_tuning_sets() -> None:
     page = (ROOT / "docs/how-to/uninstall.md").read_text()
     (command,) = re.findall(r"`(env \| grep [^`]*)`", page)
-    ours = {
-        "COLLTUNE_RELEASE",
-        "LD_PRELOAD",
-        *(name for record in RECORDS for name in (*record.files, *record.switches)),
-    }
+    of_libraries = {name for record in RECORDS for name in (*record.files, *record.switches)}
+    ours = {"COLLTUNE_RELEASE", "LD_PRELOAD"} | of_libraries
     environment = dict.fromkeys(ours, "") | {"PATH": "/usr/bin:/bin", "OMPI_MCA_btl": "self"}
     done = run_to_end(["sh", "-c", command], env=environment, check=True)
     assert {line.partition("=")[0] for line in done.stdout.splitlines()} == ours
