@@ -19,101 +19,107 @@ from colltune.emit.mpich.selection_file import MpichEmitter
 from commands import run_to_end
 
 ROOT = Path(__file__).parents[2]
-METADATA = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def text_of(path: str) -> str:
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+PROJECT = tomllib.loads(text_of("pyproject.toml"))
+METADATA, BUILD = PROJECT["project"], PROJECT["build-system"]["requires"]
+CONDA, CITATION = (yaml.safe_load(text_of(name)) for name in ("packaging/conda/recipe.yaml", "CITATION.cff"))
+CODEMETA = json.loads(text_of("codemeta.json"))
+# What it names is needed at least in this version.
+LEAST = dict(re.fullmatch(r"([\w-]+)>=([\d.]+)", requirement).groups() for requirement in METADATA["dependencies"])  # type: ignore[union-attr]
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    return built(ROOT, tmp_path_factory.mktemp("wheel"))
+    return names_in(built(tmp_path_factory.mktemp("wheel")))
 
 
-def built(project: Path, place: Path) -> set[str]:
-    """The names in the wheel of ``project``, which is built into ``place``."""
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(place)]
+def built(place: Path, project: Path = ROOT, kind: str = "wheel") -> Path:
+    """The archive of ``project``, which is built into ``place``."""
+    command = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(place)]
     subprocess.run(command, cwd=project, check=True, capture_output=True)
-    (made,) = place.glob("*.whl")
-    with zipfile.ZipFile(made) as archive:
+    (made,) = place.iterdir()
+    return made
+
+
+def names_in(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
         return set(archive.namelist())
 
 
 def test_the_study_has_a_wheel_of_its_own_of_which_the_users_has_nothing(wheel: set[str], tmp_path: Path) -> None:
     package = ROOT / "src" / "colltune_study"
     files = {str(path.relative_to(package.parent)) for path in package.rglob("*") if path.is_file()}
-    study = built(ROOT / "packaging" / "study", tmp_path)
+    study = names_in(built(tmp_path, ROOT / "packaging" / "study"))
     assert {name for name in files if not name.endswith(".pyc")} <= study
     assert not {name for name in study if not name.startswith("colltune_study")}
     assert not {name for name in wheel if "colltune_study" in name}
-    project = tomllib.loads((ROOT / "packaging" / "study" / "pyproject.toml").read_text(encoding="utf-8"))
+    project = tomllib.loads(text_of("packaging/study/pyproject.toml"))
     assert "colltune" in project["project"]["dependencies"]
-    tool = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["version"]
-    assert project["tool"]["hatch"]["version"]["fallback-version"] == tool["fallback-version"]
+    versions = {one["tool"]["hatch"]["version"]["fallback-version"] for one in (project, PROJECT)}
+    assert len(versions) == 1
 
 
 def test_the_wheel_holds_every_source_that_is_compiled_on_the_users_machine(wheel: set[str]) -> None:
-    sources = {
-        path.relative_to(ROOT / "native") for path in (ROOT / "native").rglob("*") if path.suffix in {".c", ".h"}
-    }
+    native = ROOT / "native"
+    sources = {path.relative_to(native) for path in native.rglob("*") if path.suffix in {".c", ".h"}}
     assert sources
     assert {f"colltune/_native/{source}" for source in sources} <= wheel
 
 
 def test_the_wheel_holds_every_file_that_the_package_reads(wheel: set[str]) -> None:
-    package = ROOT / "src" / "colltune"
-    read = {
-        p.relative_to(package.parent) for p in package.rglob("*") if p.is_file() and p.suffix not in {".py", ".pyc"}
-    }
-    assert any(path.suffix == ".toml" for path in read)
-    assert any(path.suffix == ".j2" for path in read)
-    assert "colltune/py.typed" in wheel
-    assert {str(path) for path in read} <= wheel
+    files = [path for path in (ROOT / "src/colltune").rglob("*") if path.is_file()]
+    read = {str(path.relative_to(ROOT / "src")) for path in files if path.suffix not in {".py", ".pyc"}}
+    assert {".toml", ".j2"} <= {Path(name).suffix for name in read}
+    assert {"colltune/py.typed", *read} <= wheel
 
 
 def test_the_spack_recipe_asks_for_the_same_packages() -> None:
-    recipe = (ROOT / "packaging" / "spack" / "package.py").read_text(encoding="utf-8")
+    recipe = text_of("packaging/spack/package.py")
     # From Spack 1.0 on a recipe imports its build system.
     assert "from spack_repo.builtin.build_systems.python import PythonPackage\n" in recipe
-    for requirement in METADATA["dependencies"]:
-        name, _, version = re.fullmatch(r"([\w-]+)(>=)([\d.]+)", requirement).groups()  # type: ignore[union-attr]
+    for name, version in LEAST.items():
         assert f'depends_on("py-{name}@{version}:"' in recipe
     # Spack's own packages lack this one.
-    own = (ROOT / "packaging" / "spack" / "py_msgspec" / "package.py").read_text(encoding="utf-8")
+    own = text_of("packaging/spack/py_msgspec/package.py")
     assert 'version("0.22.0"' in own
     assert f'depends_on("python@{METADATA["requires-python"].removeprefix(">=")}:"' in recipe
 
 
 def test_the_debian_package_asks_for_the_same_packages() -> None:
-    control = (ROOT / "packaging" / "debian" / "control").read_text(encoding="utf-8")
+    control = text_of("packaging/debian/control")
     names = {"pyyaml": "yaml"}
-    for requirement in METADATA["dependencies"]:
-        name, _, version = re.fullmatch(r"([\w-]+)(>=)([\d.]+)", requirement).groups()  # type: ignore[union-attr]
+    for name, version in LEAST.items():
         epoch = "1:" if name == "numpy" else ""
         assert f" python3-{names.get(name, name)} (>= {epoch}{version})," in control
-    for requirement in tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"]:
+    for requirement in BUILD:
         assert f" python3-{requirement.replace('>=', ' (>= ')})," in control
 
 
 def test_a_plain_install_leaves_out_what_is_large_and_seldom_used() -> None:
-    plain = {re.split(r"[>=]", requirement)[0] for requirement in METADATA["dependencies"]}
-    extras = METADATA["optional-dependencies"]
-    assert "jinja2" in plain
-    assert not plain & {"scikit-learn", "vl-convert-python", "pandas", "pyarrow", "matplotlib", "optuna"}
-    assert [one.partition(">")[0] for one in extras["report"]] == ["vl-convert-python"]
+    assert "jinja2" in LEAST
+    assert not LEAST.keys() & {"scikit-learn", "vl-convert-python", "pandas", "pyarrow", "matplotlib", "optuna"}
+    extras = METADATA["optional-dependencies"]["report"]
+    assert [one.partition(">")[0] for one in extras] == ["vl-convert-python"]
 
 
 def test_the_demo_installs_what_a_plain_install_needs_as_the_tests_do_and_no_test_tools() -> None:
     def pinned(name: str) -> set[str]:
-        return {line for line in (ROOT / name).read_text(encoding="utf-8").splitlines() if line[:1] not in ("#", "")}
+        return {line for line in text_of(name).splitlines() if line[:1] not in ("#", "")}
 
     demo = pinned("requirements-demo.txt")
     assert demo <= pinned("requirements.txt")
     names = {line.partition("==")[0].lower() for line in demo}
-    plain = {re.split(r"[>=]", requirement)[0] for requirement in METADATA["dependencies"]}
-    assert plain | {"vl-convert-python", "mpich"} <= names
+    assert LEAST.keys() | {"vl-convert-python", "mpich"} <= names
     assert not names & {"pytest", "scikit-learn", "pandas", "matplotlib"}
 
 
 def test_the_module_file_sets_what_env_prints() -> None:
-    module = (ROOT / "packaging" / "modulefiles" / "colltune-tuned.lua").read_text(encoding="utf-8")
+    module = text_of("packaging/modulefiles/colltune-tuned.lua")
     variables = MpichEmitter.environment(object.__new__(MpichEmitter), Path("tuned/mpich"))
     assert set(re.findall(r'^\s*setenv\("(\w+)"', module, re.MULTILINE)) == set(variables)
     for value in variables.values():
@@ -121,74 +127,52 @@ def test_the_module_file_sets_what_env_prints() -> None:
 
 
 def test_every_file_that_names_the_version_names_the_same() -> None:
-    build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["version"]
-    conda = yaml.safe_load((ROOT / "packaging" / "conda" / "recipe.yaml").read_text(encoding="utf-8"))
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    codemeta = json.loads((ROOT / "codemeta.json").read_text(encoding="utf-8"))
-    (debian, *_) = (ROOT / "packaging" / "debian" / "changelog").read_text(encoding="utf-8").partition("-")
-    assert debian.startswith("colltune (")
-    versions = {
-        build["fallback-version"],
-        debian.removeprefix("colltune ("),
-        conda["context"]["version"],
-        citation["version"],
-        codemeta["version"],
-    }
-    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    newest, date = re.findall(r"^## \[(\d[\d.]*)\] - (\d{4}-\d\d-\d\d)$", changelog, re.MULTILINE)[0]
-    assert versions == {newest}
-    assert str(citation["date-released"]) == date
+    newest, date = re.findall(r"^## \[(\d[\d.]*)\] - (\d{4}-\d\d-\d\d)$", text_of("CHANGELOG.md"), re.MULTILINE)[0]
+    assert PROJECT["tool"]["hatch"]["version"]["fallback-version"] == newest
+    assert text_of("packaging/debian/changelog").startswith(f"colltune ({newest}-")
+    assert CONDA["context"]["version"] == CITATION["version"] == CODEMETA["version"] == newest
+    assert str(CITATION["date-released"]) == date
     assert (ROOT / f"examples/easybuild/colltune-{newest}-gfbf-2025a.eb").is_file()
 
 
 def test_the_recipe_for_conda_asks_for_the_same_packages() -> None:
-    conda = yaml.safe_load((ROOT / "packaging" / "conda" / "recipe.yaml").read_text(encoding="utf-8"))
-    asked = {line.replace(" ", "") for line in conda["requirements"]["run"]}
-    assert asked == {*METADATA["dependencies"], f"python{METADATA['requires-python']}"}
-    build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"]
-    host = {line.replace(" ", "") for line in conda["requirements"]["host"]}
-    assert host == {*build, "pip", f"python{METADATA['requires-python']}"}
-    (command,) = conda["build"]["python"]["entry_points"]
+    run, host = ({line.replace(" ", "") for line in CONDA["requirements"][one]} for one in ("run", "host"))
+    assert run == {*METADATA["dependencies"], f"python{METADATA['requires-python']}"}
+    assert host == {*BUILD, "pip", f"python{METADATA['requires-python']}"}
+    (command,) = CONDA["build"]["python"]["entry_points"]
     assert command == f"colltune = {METADATA['scripts']['colltune']}"
 
 
 def test_the_citation_and_codemeta_say_what_the_project_says() -> None:
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    codemeta = json.loads((ROOT / "codemeta.json").read_text(encoding="utf-8"))
-    assert {"cff-version", "message", "title", "authors", "type"} <= citation.keys()
-    assert citation["license"] == METADATA["license"]
-    assert codemeta["license"] == f"https://spdx.org/licenses/{METADATA['license']}"
-    plain = [re.split(r"[>=]", requirement)[0] for requirement in METADATA["dependencies"]]
-    assert codemeta["softwareRequirements"] == plain
-    assert codemeta["runtimePlatform"] == f"Python {METADATA['requires-python'].removeprefix('>=')}"
-    assert [one["name"] for one in citation["authors"]] == [one["name"] for one in codemeta["author"]]
-    assert citation["keywords"] == codemeta["keywords"]
-    section = re.search(r"^## \[Unreleased\]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert section, "the next version needs a section to write into"
+    assert {"cff-version", "message", "title", "authors", "type"} <= CITATION.keys()
+    assert CITATION["license"] == METADATA["license"]
+    assert CODEMETA["license"] == f"https://spdx.org/licenses/{METADATA['license']}"
+    assert CODEMETA["softwareRequirements"] == list(LEAST)
+    assert CODEMETA["runtimePlatform"] == f"Python {METADATA['requires-python'].removeprefix('>=')}"
+    assert [one["name"] for one in CITATION["authors"]] == [one["name"] for one in CODEMETA["author"]]
+    assert CITATION["keywords"] == CODEMETA["keywords"]
 
 
 def test_the_bill_of_materials_names_the_wheel_and_each_package_that_it_needs(tmp_path: Path) -> None:
     wheel = tmp_path / "colltune-7.8.9-py3-none-any.whl"
     wheel.write_bytes(b"a wheel")
     script = ROOT / "packaging" / "sbom.py"
-    said = run_to_end([sys.executable, script, wheel], check=True).stdout
-    bill = json.loads(said)
+    bill = json.loads(run_to_end([sys.executable, script, wheel], check=True).stdout)
     assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
     product = bill["metadata"]["component"]
     assert product["version"] == "7.8.9"
     assert product["hashes"][0]["content"] == hashlib.sha256(b"a wheel").hexdigest()
-    plain = {re.split(r"[>=]", requirement)[0] for requirement in METADATA["dependencies"]}
-    assert {one["name"].lower() for one in bill["components"] if one["scope"] == "required"} == plain
-    assert len(bill["dependencies"][0]["dependsOn"]) == len(plain)
+    assert {one["name"].lower() for one in bill["components"] if one["scope"] == "required"} == LEAST.keys()
+    assert len(bill["dependencies"][0]["dependsOn"]) == len(LEAST)
     references = [one["bom-ref"] for one in bill["components"]]
-    assert len(set(references)) == len(references) > len(plain)
+    assert len(set(references)) == len(references) > len(LEAST)
     absent = run_to_end([sys.executable, script, tmp_path / "no.whl"])
     assert (absent.returncode, absent.stderr.count("\n")) == (1, 1)
 
 
 def test_the_containers_install_the_wheel_and_a_compiler_and_nothing_of_this_machine() -> None:
     for name in ("Containerfile", "colltune.def"):
-        text = (ROOT / "packaging" / "containers" / name).read_text(encoding="utf-8")
+        text = text_of(f"packaging/containers/{name}")
         assert "dist/*.whl /opt/" in text
         assert re.search(r"apt-get install -y --no-install-recommends gcc libc6-dev", text)
         base = re.search(r"^(?:FROM|From:) python:(3\.\d+)-slim$", text, re.MULTILINE)
@@ -198,17 +182,16 @@ def test_the_containers_install_the_wheel_and_a_compiler_and_nothing_of_this_mac
 
 
 def test_the_paper_cites_what_its_bibliography_has_and_every_figure_that_it_shows_is_there() -> None:
-    paper = (ROOT / "paper" / "paper.md").read_text(encoding="utf-8")
-    _, head, body = paper.split("---\n", 2)
+    _, head, body = text_of("paper/paper.md").split("---\n", 2)
     said = yaml.safe_load(head)
     assert {"title", "tags", "authors", "affiliations", "date", "bibliography"} <= said.keys()
-    entries = set(re.findall(r"^@\w+\{(\w+),", (ROOT / "paper" / said["bibliography"]).read_text(), re.MULTILINE))
+    entries = set(re.findall(r"^@\w+\{(\w+),", text_of(f"paper/{said['bibliography']}"), re.MULTILINE))
     assert entries == set(re.findall(r"@(\w+)", body))
     for path in re.findall(r"!\[[^]]*\]\(([^)]+)\)", body):
         assert (ROOT / "paper" / path).is_file(), path
     assert "# Statement of need" in body
     # Each figure of the paper is one of docs/results.md, so that neither can be changed alone.
-    results = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    results = text_of("docs/results.md")
     figures = re.findall(r"\d+\.\d+(?:%)?|\d{1,3}(?:,\d{3})+", body.split("# Results")[1].split("\n# ")[0])
     assert len(figures) > 20
     assert [one for one in figures if one.rstrip("%") not in results] == []
@@ -216,14 +199,9 @@ def test_the_paper_cites_what_its_bibliography_has_and_every_figure_that_it_show
 
 @pytest.mark.parametrize("kind", ["wheel", "sdist"])
 def test_two_builds_are_equal_byte_by_byte(kind: str, tmp_path: Path) -> None:
-    sums = set()
-    for number in ("first", "second"):
-        place = tmp_path / number
-        command = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(place)]
-        subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-        (built,) = place.iterdir()
-        sums.add((built.name, hashlib.sha256(built.read_bytes()).hexdigest()))
-    assert len(sums) == 1
+    first, second = (built(tmp_path / name, kind=kind) for name in ("first", "second"))
+    assert first.name == second.name
+    assert first.read_bytes() == second.read_bytes()
 
 
 @pytest.mark.slow
