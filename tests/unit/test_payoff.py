@@ -36,11 +36,16 @@ def profile(*some: Calls, nodes: int = 1, ppn: int = 4, multiple: bool = True) -
     return Profile(some, seen, ranks, nodes, 10.0, ranks, threads_multiple=multiple)
 
 
-def test_ranks_per_node_and_thread_level_are_those_of_the_profile() -> None:
-    found = machine_like(profile(calls("bcast", 1, 4)), MachineOptions(), "", _LAPTOP)
-    assert (found.nodes, found.ppn, found.thread_level) == (1, 4, "multiple")
-    found = machine_like(profile(calls("bcast", 1, 4), multiple=False), MachineOptions(), "", _LAPTOP)
-    assert (found.ppn, found.thread_level) == (4, "single")
+def test_ranks_per_node_and_thread_level_are_those_of_the_profile_unless_the_user_gives_others() -> None:
+    for multiple, ppn, level, expected in (
+        (True, None, "", (1, 4, "multiple")),
+        (False, None, "", (1, 4, "single")),
+        (True, 3, "multiple", (1, 3, "multiple")),
+        (False, None, "funneled", (1, 4, "funneled")),
+    ):
+        app = profile(calls("bcast", 1, 4), multiple=multiple)
+        found = machine_like(app, MachineOptions(ppn=ppn), level, _LAPTOP)
+        assert (found.nodes, found.ppn, found.thread_level) == expected
 
 
 def test_the_nearest_mpi_is_not_tuned_for_the_profile_of_another() -> None:
@@ -50,13 +55,6 @@ def test_the_nearest_mpi_is_not_tuned_for_the_profile_of_another() -> None:
         require_profiled_mpi(replace(profile(), mpi=name), here)
     with pytest.raises(InputError, match=r"with openmpi 4\.1\.4, and the nearest MPI is mpich 5\.0\.2 \(/opt"):
         require_profiled_mpi(replace(profile(), mpi="openmpi 4.1.4"), here)
-
-
-def test_what_the_user_gives_goes_before_the_profile() -> None:
-    found = machine_like(profile(calls("bcast", 1, 4)), MachineOptions(ppn=3), "multiple", _LAPTOP)
-    assert (found.nodes, found.ppn, found.thread_level) == (1, 3, "multiple")
-    found = machine_like(profile(calls("bcast", 1, 4), multiple=False), MachineOptions(), "funneled", _LAPTOP)
-    assert found.thread_level == "funneled"
 
 
 @pytest.mark.parametrize(("multiple", "given"), [(True, "single"), (True, "serialized"), (False, "multiple")])

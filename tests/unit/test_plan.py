@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -20,7 +21,7 @@ from colltune.measure.contract import Effort
 from colltune.prove.replay.on_workbench import ReplaySlice, short_limit_s
 from colltune.prove.time_plan import TimePlan
 from colltune.search.extrapolate import Extrapolation
-from colltune.session.plan import LaunchCosts, calibrate, calibration_of, costs_of
+from colltune.session.plan import Costs, LaunchCosts, calibrate, calibration_of, costs_of
 from colltune.session.tuning.options import TuneOptions
 from colltune.session.tuning.tune import tune
 
@@ -36,25 +37,28 @@ def calibration() -> LaunchCosts:
     return calibrate(MemoryBench(truth, nodes=4, ppn=4), ["bcast"])
 
 
+def costs(calibration: LaunchCosts, nodes: int, ppn: int, collective: str = "bcast", **more: Any) -> Costs:
+    return costs_of(MemoryBench(truth).catalogue, calibration, [collective], (nodes, ppn), **more)
+
+
 def test_the_grid_takes_about_what_was_planned(calibration: LaunchCosts) -> None:
     """Calibrated on 4 x 4, and held against measuring every pair of 4 x 4. This source repeats large calls as often as
     small ones, which the agent does not: so within a factor of two."""
     bench = MemoryBench(truth, nodes=4, ppn=4)
-    costs = costs_of(bench.catalogue, calibration, ["bcast"], (4, 4))
+    planned = costs(calibration, 4, 4)
     source, scenarios = bench.launch(1), bench.space("bcast", 1, 1 << 20).scenarios
     points = [Point(scenario, bench.catalogue.legal(scenario)) for scenario in scenarios]
     took_s = sum(s.cost_s for _, samples in source.measure(points, Effort()) for s in samples)
-    assert costs.scenarios == len(scenarios)
-    assert costs.pairs == sum(len(point.choices) for point in points)
-    assert 0.5 * took_s < costs.grid_s < 2.0 * took_s
+    assert planned.scenarios == len(scenarios)
+    assert planned.pairs == sum(len(point.choices) for point in points)
+    assert 0.5 * took_s < planned.grid_s < 2.0 * took_s
 
 
 def test_what_other_programs_disturbed_plans_nothing(calibration: LaunchCosts) -> None:
     """A grid that takes no time would be measured within any budget, and no region be proven."""
     samples = tuple(replace(one, status=Status.DISTURBED) for one in calibration.samples)
-    catalogue = MemoryBench(truth, nodes=4, ppn=4).catalogue
     with pytest.raises(InputError, match=rf"disturbed all {len(samples)} measurements.*Plan on idle processors"):
-        costs_of(catalogue, replace(calibration, samples=samples), ["bcast"], (4, 4))
+        costs(replace(calibration, samples=samples), 4, 4)
 
 
 def test_a_tree_of_one_latency_and_one_bandwidth_is_found() -> None:
@@ -76,14 +80,8 @@ def test_a_tree_of_one_latency_and_one_bandwidth_is_found() -> None:
     assert found.expect_s(Scenario("reduce", 512, 64, 1 << 20)) == found.expect_s(large)
 
 
-def test_the_launch_is_measured(calibration: LaunchCosts) -> None:
-    assert calibration.launch_s == pytest.approx(0.5, abs=0.01)
-    assert calibration.launch_on(64) == pytest.approx(0.5 * (1 + 6) / (1 + 2), abs=0.01)
-
-
 def test_more_ranks_cost_more(calibration: LaunchCosts) -> None:
-    catalogue = MemoryBench(truth).catalogue
-    small, wide, deep = (costs_of(catalogue, calibration, ["bcast"], shape) for shape in ((4, 4), (64, 4), (64, 16)))
+    small, wide, deep = (costs(calibration, *shape) for shape in ((4, 4), (64, 4), (64, 16)))
     assert small.pairs < wide.pairs < deep.pairs
     assert small.grid_s < wide.grid_s < deep.grid_s
     assert small.least_s < wide.least_s == deep.least_s
@@ -92,11 +90,9 @@ def test_more_ranks_cost_more(calibration: LaunchCosts) -> None:
 
 
 def test_what_is_bought_grows_with_the_budget_up_to_the_whole(calibration: LaunchCosts) -> None:
-    catalogue = MemoryBench(truth).catalogue
-    whole_s = costs_of(catalogue, calibration, ["bcast"], (64, 16)).whole_s
-    shares = [0.001, 0.3, 0.6, 1.001, 2.0]
-    budgets_s = [share * whole_s for share in shares]
-    bought = costs_of(catalogue, calibration, ["bcast"], (64, 16), budgets_s=budgets_s).bought
+    whole_s = costs(calibration, 64, 16).whole_s
+    budgets_s = [share * whole_s for share in (0.001, 0.3, 0.6, 1.001, 2.0)]
+    bought = costs(calibration, 64, 16, budgets_s=budgets_s).bought
     measured = [one.measured for one in bought]
     assert measured == sorted(measured)
     assert measured[0] < measured[1] < measured[2] < 1.0 == measured[3] == measured[4]
@@ -115,39 +111,33 @@ def test_where_the_switches_are_known_points_are_measured_and_compared_at_once(c
     }  # fmt: skip
     shared = replace(calibration, topology=Topology.from_paths(hosts, paths, Top.SHARED))
     assert [shared.at_once(64)[part] for part in (1, 2, 6)] == [64, 16, 1]
-    catalogue = MemoryBench(truth).catalogue
-    alone, some, more = (costs_of(catalogue, one, ["bcast"], (64, 4)) for one in (calibration, shared, known))
+    alone, some, more = (costs(one, 64, 4) for one in (calibration, shared, known))
     assert alone.grid_s > some.grid_s > more.grid_s
     assert alone.bought[0].regions <= more.bought[0].regions
     assert any("at once" in text for text in more.remarks)
 
 
-def test_a_longer_launch_makes_every_tuning_longer(calibration: LaunchCosts) -> None:
-    catalogue = MemoryBench(truth).catalogue
-    short, long = (costs_of(catalogue, calibration, ["bcast"], (64, 4), launch_s=one) for one in (1.0, 21.0))
-    launches = (long.least_s - short.least_s) / 20.0
-    assert launches == pytest.approx(4)  # the first, and three for the proof; this bench compares no files
-    files = replace(calibration, files=True)
-    short, long = (costs_of(catalogue, files, ["bcast"], (64, 4), launch_s=one) for one in (1.0, 21.0))
-    assert (long.least_s - short.least_s) / 20.0 == pytest.approx(10)
+def test_the_launch_is_measured_and_a_longer_one_makes_every_tuning_longer(calibration: LaunchCosts) -> None:
+    assert calibration.launch_s == pytest.approx(0.5, abs=0.01)
+    assert calibration.launch_on(64) == pytest.approx(0.5 * (1 + 6) / (1 + 2), abs=0.01)
+    for files, launches in ((False, 4), (True, 10)):  # the first, three for the proof, and those that compare files
+        known = replace(calibration, files=files)
+        short, long = (costs(known, 64, 4, launch_s=one) for one in (1.0, 21.0))
+        assert (long.least_s - short.least_s) / 20.0 == pytest.approx(launches)
 
 
 def test_what_was_assumed_is_said(calibration: LaunchCosts) -> None:
-    catalogue = MemoryBench(truth).catalogue
-    assert costs_of(catalogue, calibration, ["bcast"], (4, 4)).remarks == ()
-    far = " ".join(costs_of(catalogue, calibration, ["bcast"], (512, 64)).remarks)
+    assert costs(calibration, 4, 4).remarks == ()
+    far = " ".join(costs(calibration, 512, 64).remarks)
     assert "extrapolated from 4 x 4" in far
     assert "a launch took 500 ms" in far
     one_node = calibrate(MemoryBench(truth, nodes=1, ppn=4), ["bcast"])
-    assert "the network is not in it" in costs_of(catalogue, one_node, ["bcast"], (512, 64), launch_s=9.0).remarks[0]
+    assert "the network is not in it" in costs(one_node, 512, 64, launch_s=9.0).remarks[0]
 
 
 def test_what_does_not_fit_into_memory_is_not_planned(calibration: LaunchCosts) -> None:
     """1 MiB to each of 1,024 ranks, from each of 16 ranks of a node, both ways: 32 GiB."""
-    catalogue = MemoryBench(truth).catalogue
-    ample, scarce = (
-        costs_of(catalogue, calibration, ["alltoall"], (64, 16), node_bytes=memory) for memory in (2**40, 2**36)
-    )
+    ample, scarce = (costs(calibration, 64, 16, "alltoall", node_bytes=memory) for memory in (2**40, 2**36))
     assert scarce.scenarios < ample.scenarios
     assert scarce.grid_s < ample.grid_s
     assert any("do not fit" in text for text in scarce.remarks)
@@ -165,10 +155,10 @@ def test_an_earlier_tuning_calibrates(tuned: Path) -> None:
     calibration = calibration_of(tuned)
     assert (calibration.nodes, calibration.ppn, calibration.files) == (2, 4, True)
     assert calibration.samples
-    costs = colltune.plan("bcast", calibrated_by=tuned, nodes=16, ppn=8, budgets=["10m", 60.0], max_size="4KiB")
-    assert (costs.nodes, costs.ppn, costs.collectives) == (16, 8, ("bcast",))
-    assert [one.budget_s for one in costs.bought] == [600.0, 60.0]
-    assert costs.least_s >= calibration.other_s + 10 * calibration.launch_s
+    found = colltune.plan("bcast", calibrated_by=tuned, nodes=16, ppn=8, budgets=["10m", 60.0], max_size="4KiB")
+    assert (found.nodes, found.ppn, found.collectives) == (16, 8, ("bcast",))
+    assert [one.budget_s for one in found.bought] == [600.0, 60.0]
+    assert found.least_s >= calibration.other_s + 10 * calibration.launch_s
 
 
 def test_the_command_prints_a_row_for_each_budget(tuned: Path) -> None:
@@ -218,13 +208,10 @@ def test_a_budget_below_the_fixed_cost_is_extended_and_the_line_says_why() -> No
     assert TimePlan(60.0, 0.0, 2.0, 1.1, 3.0).extension is None
 
 
-def test_the_replay_may_take_several_times_what_its_slice_led_to_expect() -> None:
-    assert short_limit_s(0.0) == short_limit_s(20.0) == 180.0
-    assert short_limit_s(300.0) == 1200.0
-
-
-def test_a_slice_of_the_replay_tells_what_the_whole_takes() -> None:
+def test_a_slice_of_the_replay_tells_what_the_whole_takes_which_may_take_several_times_that() -> None:
     """The cases alone tell it, however long a launch takes; eight rank counts have some hundred cases each."""
     assert ReplaySlice(cases_s=1.0, cases=100, rank_counts=8).whole_s(launch_s=2.0) == pytest.approx(30.0)
     assert ReplaySlice(cases_s=0.1, cases=100, rank_counts=8).whole_s(launch_s=25.0) == pytest.approx(27.8)
     assert ReplaySlice(cases_s=1.0, cases=0, rank_counts=8).whole_s(launch_s=2.0) == 8.0
+    assert short_limit_s(0.0) == short_limit_s(20.0) == 180.0
+    assert short_limit_s(300.0) == 1200.0
