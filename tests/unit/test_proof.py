@@ -7,16 +7,15 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from memory_bench import ENVIRONMENT, MemoryLibrary
 
-from colltune.catalog import Catalogue, load
-from colltune.core.inner_calls import InnerCall, SharedCall, shared_calls
+from colltune.core.inner_calls import SharedCall, shared_calls
 from colltune.core.proven import Decision, Verdict
-from colltune.core.rules import Rule, RuleSet
+from colltune.core.rules import RuleSet
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, SizeBasis, Status, parse_choice
 from colltune.core.space import Space, weights_in_job
 from colltune.core.stop import StopRequest
 from colltune.distill.decide import Decided
-from colltune.emit.mpich.below import inner_calls
 from colltune.judge.evidence import FEWEST_LAUNCHES
 from colltune.measure.contract import Effort
 from colltune.prove.compare.in_force import FilesComparison
@@ -27,61 +26,32 @@ from colltune.store.journal import read_journal
 from colltune.store.tuning import CONFIRMATION, Tuning
 from colltune_study.simulated.drawn import SimulatedSource
 
+HERE = replace(ENVIRONMENT, nodes=4, ppn=4)
 FAST, RING, TREE = Choice("nb"), Choice("ring"), parse_choice("alpha+tree(k=3)")
-ENVIRONMENT = Environment("mpich", "5.0.2", "0" * 64, "simulated", 4, 4, "single")
-Times = Callable[[Scenario, Choice], float | Status]
 # How many times as slow a scenario is under rules as the choice that they make there.
 Slowdown = Callable[[Mapping[str, RuleSet], Scenario], float]
 
 
 @dataclass
-class Bench:
-    """A workbench whose launches are simulated: ``times`` of choices, and ``slowed`` by files that are in force.
+class Bench(MemoryLibrary):
+    """Its files stand for ``in_force``, under which calls are ``slowed``; every default is a composition."""
 
-    Its clock is theirs: no test depends on how fast this machine is.
-    """
-
-    times: Times
-    slowed: Slowdown = lambda _rules, _scenario: 1.0
+    launch_s: float = 0.0
     nodes: int = 4
     ppn: int = 4
-    catalogue: Catalogue = field(default_factory=lambda: load("mpich", "5.0.2"))
-    environment: Environment = ENVIRONMENT
+    environment: Environment = HERE
+    slowed: Slowdown = lambda _rules, _scenario: 1.0
     in_force: Mapping[str, RuleSet] = field(default_factory=dict)
-    sources: list[SimulatedSource] = field(default_factory=list)
-    watch: None = None
-    by_launches: bool = False
-
-    @property
-    def launches(self) -> int:
-        return len(self.sources)
-
-    def baseline(self, _scenario: Scenario) -> Choice:
-        return DEFAULT
-
-    def inner_calls(self, collective: str, choice: Choice) -> Sequence[InnerCall]:
-        return inner_calls(self.catalogue, collective, choice)
 
     def touched_by_default(self, scenario: Scenario) -> Mapping[SharedCall, Choice]:
         return shared_calls(self.inner_calls, scenario, Choice("alpha"))
 
-    @property
-    def library(self) -> "Bench":
-        return self
+    def launch(self, seed: int, variables: Mapping[str, str] | None = None, **_more: object) -> SimulatedSource:
+        def under_files(scenario: Scenario, _choice: Choice) -> float | Status:
+            time_s = self.truth(scenario, self.in_force[scenario.collective].evaluate(scenario))
+            return time_s if isinstance(time_s, Status) else time_s * self.slowed(self.in_force, scenario)
 
-    def now_s(self) -> float:
-        return sum(source.now_s for source in self.sources)
-
-    def launch(self, seed: int, variables: Mapping[str, str] | None = None) -> SimulatedSource:
-        def truth(scenario: Scenario, choice: Choice) -> float | Status:
-            made = self.in_force[scenario.collective].evaluate(scenario) if variables else choice
-            time_s = self.times(scenario, made)
-            if isinstance(time_s, Status) or not variables:
-                return time_s
-            return time_s * self.slowed(self.in_force, scenario)
-
-        self.sources.append(SimulatedSource(self.environment, truth, seed, self.launches + 1))
-        return self.sources[-1]
+        return self._launched(seed, under_files if variables else self.truth)
 
     def emit(self, rule_sets: Mapping[str, RuleSet]) -> Tuning:
         self.in_force = dict(rule_sets)
@@ -142,7 +112,7 @@ def test_what_is_as_fast_in_force_as_it_was_proven_stays(tmp_path: Path) -> None
     bench = Bench(usual)
     assert keep_what_pays(bench, tmp_path, kept(MINE, FAST)) == {MINE: "kept"}
     assert (tmp_path / "rules").read_bytes() == b"written"
-    assert bench.launches == 2 * 5
+    assert len(bench.launches) == 2 * 5
 
 
 def test_what_is_not_faster_in_force_goes_and_the_others_stay(tmp_path: Path) -> None:
@@ -151,7 +121,7 @@ def test_what_is_not_faster_in_force_goes_and_the_others_stay(tmp_path: Path) ->
     def slowed(rules: Mapping[str, RuleSet], scenario: Scenario) -> float:
         return 2.2 if scenario == MINE and rules["bcast"].evaluate(MINE) == FAST else 1.0
 
-    found = keep_what_pays(Bench(usual, slowed), tmp_path, kept(MINE, FAST), kept(other, FAST))
+    found = keep_what_pays(Bench(usual, slowed=slowed), tmp_path, kept(MINE, FAST), kept(other, FAST))
     assert "only 0.9" in found[MINE]
     assert found[other] == "kept"
 
@@ -162,7 +132,7 @@ def test_all_rules_of_a_collective_go_that_slow_what_has_none(tmp_path: Path) ->
         return 1.5 if scenario.collective == "bcast" and scenario.ppn == 4 else 1.0
 
     sum_ = Scenario("allreduce", 4, 2, 64)
-    found = keep_what_pays(Bench(usual, slowed), tmp_path, kept(MINE, FAST), kept(sum_, FAST))
+    found = keep_what_pays(Bench(usual, slowed=slowed), tmp_path, kept(MINE, FAST), kept(sum_, FAST))
     assert "slows" in found[MINE]
     assert found[sum_] == "kept"
 
@@ -174,7 +144,7 @@ def test_a_rule_goes_alone_that_slows_others_by_what_runs_below_their_compositio
     def slowed(rules: Mapping[str, RuleSet], scenario: Scenario) -> float:
         return 1.5 if scenario == BESIDE and rules["bcast"].evaluate(MINE) == TREE else 1.0
 
-    found = keep_what_pays(Bench(usual, slowed), tmp_path, kept(MINE, TREE), kept(other, FAST))
+    found = keep_what_pays(Bench(usual, slowed=slowed), tmp_path, kept(MINE, TREE), kept(other, FAST))
     assert "it slows 4 x 4 ranks" in found[MINE]
     assert found[other] == "kept"
     assert keep_what_pays(Bench(usual), tmp_path, kept(MINE, TREE)) == {MINE: "kept"}
@@ -183,14 +153,14 @@ def test_a_rule_goes_alone_that_slows_others_by_what_runs_below_their_compositio
 def test_where_time_is_short_there_are_fewer_launches_but_three_of_each_kind(tmp_path: Path) -> None:
     bench = Bench(usual)
     assert keep_what_pays(bench, tmp_path, kept(MINE, FAST), left_s=0.0) == {MINE: "kept"}
-    assert bench.launches == 2 * 3
+    assert len(bench.launches) == 2 * 3
 
 
 def test_files_for_which_there_is_no_time_at_all_are_not_tried_and_not_refused(tmp_path: Path) -> None:
     bench = Bench(usual)
     found = keep_what_pays(bench, tmp_path, kept(MINE, FAST), left_s=0.0, grace_s=0.0)
     assert found == {MINE: "the budget ended before the files were compared in force"}
-    assert bench.launches == 0
+    assert not bench.launches
 
 
 def test_a_launch_that_is_cut_off_takes_nothing_from_those_before_it(tmp_path: Path) -> None:
@@ -199,14 +169,14 @@ def test_a_launch_that_is_cut_off_takes_nothing_from_those_before_it(tmp_path: P
     class CutOff(Bench):
         def launch(self, seed: int, variables: Mapping[str, str] | None = None) -> SimulatedSource:
             source = super().launch(seed, variables)
-            if self.launches >= 6:
+            if len(self.launches) >= 6:
                 measure = source.measure
                 source.measure = lambda points, effort: islice(measure(points, effort), 1)  # type: ignore[method-assign]
             return source
 
     bench = CutOff(usual)
     assert keep_what_pays(bench, tmp_path, kept(MINE, FAST), left_s=0.0) == {MINE: "kept"}
-    assert bench.launches == 6
+    assert len(bench.launches) == 6
 
 
 def test_long_calls_without_a_rule_are_left_out_where_time_is_short(tmp_path: Path) -> None:
@@ -229,7 +199,7 @@ def prove(bench: Bench, out: Path, candidates: Mapping[Scenario, Choice], left_s
         Sample(s, choice, Status.OK, (time_s,) * 10, cost_s=Effort().expected_cost_s(time_s))
         for s, other in candidates.items()
         for choice in (DEFAULT, other)
-        for time_s in (bench.times(s, choice),)
+        for time_s in (bench.truth(s, choice),)
     ]
     return Proof(
         bench=bench,
@@ -255,7 +225,7 @@ def decided(bench: Bench, candidates: Mapping[Scenario, Choice], gain: float = 0
     """What a campaign would have decided, of one collective; the default everywhere else."""
     choices = dict.fromkeys(GRID["bcast"], DEFAULT) | dict(candidates)
     gains = {scenario: gain if choice != DEFAULT else 0.0 for scenario, choice in choices.items()}
-    default_s = {scenario: float(bench.times(scenario, DEFAULT)) for scenario in choices}
+    default_s = {scenario: float(bench.truth(scenario, DEFAULT)) for scenario in choices}
     return {"bcast": Decided(choices, gains, default_s)}
 
 
@@ -290,12 +260,13 @@ def test_a_time_that_the_campaign_measured_shows_that_the_default_moved_and_one_
     assert "it took 3.0" in found.reason
 
 
-def test_without_time_nothing_is_proven_and_nothing_is_launched_for_it(tmp_path: Path) -> None:
+def test_without_time_or_candidates_nothing_is_proven_and_nothing_is_launched_for_it(tmp_path: Path) -> None:
     bench = Bench(usual)
     proof = prove(bench, tmp_path, CANDIDATES, left_s=-1.0)
     gate = proof.judge(decided(bench, CANDIDATES), rules_of, bench.emit).decisions
     assert [r.verdict for r in gate] == [Verdict.NOT_TRIED] * 2
-    assert bench.launches == 0
+    assert not prove(bench, tmp_path, {MINE: FAST}).judge(decided(bench, {}), rules_of, bench.emit).decisions
+    assert not bench.launches
 
 
 def samples_of(scenario: Scenario, ratio: float) -> list[Sample]:
@@ -332,20 +303,6 @@ def test_what_is_cut_off_before_the_files_are_compared_is_provisional(tmp_path: 
     # Another run, which is not cut off, proves it.
     (again,) = prove(bench, tmp_path, {MINE: FAST}).judge(decided(bench, {MINE: FAST}), rules_of, bench.emit).decisions
     assert again.verdict is Verdict.KEPT
-
-
-def test_no_candidates_need_no_proof(tmp_path: Path) -> None:
-    bench = Bench(usual)
-    assert not prove(bench, tmp_path, {MINE: FAST}).judge(decided(bench, {}), rules_of, bench.emit).decisions
-    assert bench.launches == 0
-
-
-def test_a_rule_of_the_test_is_what_is_in_force() -> None:
-    rules = rules_of([kept(MINE, FAST)])["bcast"]
-    assert rules.evaluate(MINE) == FAST
-    assert rules.evaluate(BESIDE) == DEFAULT
-    assert isinstance(rules.rules[0], Rule)
-    assert rules.basis is SizeBasis.MESSAGE
 
 
 def test_a_verification_goes_on_without_what_the_agent_refuses_and_names_it() -> None:
