@@ -67,12 +67,13 @@ lint: $(BIN)/.ready ## formatting, style and types
 	$(BIN)/ruff check src tests benchmarks
 	$(BIN)/mypy src
 
-# What bench-own and bench-variance are given: OWN='--osu DIR', VARIANCE='8x2'
+# What three of them are given: OWN='--osu DIR', VARIANCE='8x2', APPLICATIONS='--npb DIR --minife DIR --built DIR'
 OWN ?=
 VARIANCE ?=
+APPLICATIONS ?=
 bench-vendor: $(IMPI)/.ready
 bench-%: $(BIN)/.ready ## bench-NAME: write bench/NAME.json, a flat object of figures, and print it
-	$(BIN)/python benchmarks/bench_$(subst -,_,$*).py $(if $(filter own,$*),$(OWN))$(if $(filter variance,$*),$(VARIANCE))
+	$(BIN)/python benchmarks/bench_$(subst -,_,$*).py $(if $(filter own,$*),$(OWN))$(if $(filter variance,$*),$(VARIANCE))$(if $(filter applications,$*),$(APPLICATIONS))
 
 # What it takes to look also at a fresh install and at the time of `make test`: HOUSE="--install --tests"
 HOUSE ?=

@@ -4,35 +4,40 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 
-from on_cluster import NamespaceCluster
+from on_cluster import NamespaceCluster, namespace_cluster, require_namespaces
 
 ROOT = Path(__file__).resolve().parents[1]
 
 OPENMPI = "mpiexec.openmpi"
-_LJ = """units lj
-atom_style atomic
-lattice fcc 0.8442
-region box block 0 8 0 8 0 8
-create_box 1 box
-create_atoms 1 box
-mass 1 1.0
-velocity all create 3.0 87287 loop geom
-pair_style lj/cut 2.5
-pair_coeff 1 1 1.0 1.0 2.5
-neighbor 0.3 bin
-neigh_modify every 20 delay 0 check no
-fix 1 all nve
-thermo 1
-run 3000
-"""
+PLAIN_LINK = "1gbit"
+
+
+@dataclass(frozen=True)
+class Place:
+    """``4x2``: four nodes with two ranks each, on links of 1 Gbit/s. ``4x2@100mbit``: on slower ones. ``1x2``: two
+    ranks on this machine."""
+
+    nodes: int
+    ppn: int
+    rate: str
+
+    @classmethod
+    def parse(cls, where: str) -> Place:
+        match = re.fullmatch(r"(\d+)x(\d+)(?:@(\w+))?", where)
+        if match is None:
+            sys.exit(f"{where!r} is no shape as 4x2, and no shape with a link as 4x2@100mbit")
+        return cls(int(match[1]), int(match[2]), match[3] or PLAIN_LINK)
+
+    def __str__(self) -> str:
+        return f"{self.nodes} x {self.ppn}" + ("" if self.rate == PLAIN_LINK else f", {self.rate}")
 
 
 @dataclass
@@ -49,6 +54,7 @@ class Application:
     environment: dict[str, str] = field(default_factory=dict)
 
     def run(self, command: Sequence[str], variables: Mapping[str, str] | None = None) -> tuple[float, str]:
+        """The seconds, and what the program printed."""
         started_s = monotonic()
         inside = list(command) if self.cluster is None else self.cluster.inside(*command)
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", **self.environment}
@@ -56,37 +62,48 @@ class Application:
         done = subprocess.run(
             inside, env=environment, cwd=self.directory, capture_output=True, text=True, timeout=300, check=False
         )
+        took_s = monotonic() - started_s
         if done.returncode != 0:
             raise RuntimeError(
                 f"{' '.join(command)} ended with {done.returncode}: {(done.stdout + done.stderr)[-1500:]}"
             )
-        found = None if self.time is None else re.search(self.time, done.stdout)
-        return float(found.group(1)) if found else monotonic() - started_s, done.stdout
+        match = None if self.time is None else re.search(self.time, done.stdout)
+        return float(match.group(1)) if match else took_s, done.stdout
 
     def colltune(self, *words: str) -> tuple[float, str]:
         return self.run([sys.executable, "-m", "colltune", *words])
 
 
-def debian(place: Path, names: Sequence[str]) -> list[Application]:
-    environment = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    known: dict[str, tuple[str, list[str], str | None]] = {
-        "hpcc": ("HPCC", ["hpcc"], None),
-        "lammps": ("LAMMPS, Lennard-Jones", ["lmp", "-in", "in.lj", "-log", "none"], r"Loop time of (\S+)"),
-    }
-    (place / "in.lj").write_text(_LJ)
-    sample = Path("/usr/share/doc/hpcc/examples/_hpccinf.txt")
-    if sample.exists():
-        # One process column in place of two: two ranks. A matrix that takes seconds.
-        text = re.sub(r"^2( +Qs)$", r"1\1", sample.read_text(), flags=re.MULTILINE)
-        text = re.sub(r"^1000( +Ns)$", r"2000\1", text, flags=re.MULTILINE)
-        (place / "hpccinf.txt").write_text(text)
-    found = []
-    for name, (title, program, time) in known.items():
-        if name not in names:
-            continue
-        if shutil.which(program[0]) is None or shutil.which(OPENMPI) is None:
-            print(f"{title} is not here: apt-get install {name} openmpi-bin", file=sys.stderr)
-            continue
-        tune = ["--mpiexec", OPENMPI, "--ppn", "2"]
-        found.append(Application(title, "1 x 2", [OPENMPI, "-n", "2", *program], time, place, tune, None, environment))
-    return found
+@dataclass(frozen=True)
+class Layout:
+    """How a job is started there, where it is tuned, on what cluster, under what variables."""
+
+    job: list[str]
+    tune: list[str]
+    cluster: NamespaceCluster | None
+    variables: dict[str, str]
+
+
+@contextmanager
+def layout(directory: Path, where: str, mpi: str, mpiexec: str) -> Iterator[Layout]:
+    """``directory``: of the cluster, for as long as it stands. Ends where there can be none."""
+    shape = Place.parse(where)
+    ranks, ppn = str(shape.nodes * shape.ppn), shape.ppn
+    root = {f"OMPI_ALLOW_RUN_AS_ROOT{more}": "1" for more in ("", "_CONFIRM")} | {"OMPI_MCA_mpi_yield_when_idle": "1"}
+    if shape.nodes == 1:
+        words = ["--bind-to", "none"] if mpi == "openmpi" and mpiexec != OPENMPI else []
+        yield Layout([mpiexec, *words, "-n", ranks], ["--mpiexec", mpiexec, "--ppn", str(ppn)], None, root)
+        return
+    require_namespaces()
+    with namespace_cluster(directory / "cluster", shape.nodes, shape.rate) as cluster:
+        words = ["-f", str(cluster.host_file(ppn))]
+        if mpi == "openmpi":
+            slots = directory / "slots"
+            slots.write_text("".join(f"{host} slots={ppn}\n" for host in cluster.hosts))
+            words = ["--hostfile", str(slots), "--bind-to", "none", "--map-by", f"ppr:{ppn}:node"]
+        if mpiexec == OPENMPI:
+            # Open MPI 4.1 calls by other names what the cluster says to 5.0.
+            root["OMPI_MCA_plm_rsh_agent"] = cluster.environment["PRTE_MCA_plm_ssh_agent"]
+            root |= {"OMPI_MCA_oob_tcp_if_include": "eth0", "OMPI_MCA_btl": "self,vader,tcp"}
+        tune = ["--mpiexec", mpiexec, "--hostfile", str(cluster.host_file(ppn))]
+        yield Layout([mpiexec, *words, "-n", ranks], tune, cluster, {**cluster.environment, **root})

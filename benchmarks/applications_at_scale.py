@@ -295,19 +295,11 @@ def record(code: Code, name: str, place: Path) -> None:
     (place / code.named).write_bytes((HERE / "application_inputs" / code.input).read_bytes())
     threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "OMPI_MCA_mpi_yield_when_idle": "1"}
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    mpiexec = "/usr/bin/mpiexec.openmpi"
     for ranks in (1, *RANKS):
         out = (DATA / f"{name}_{ranks}.json").resolve()
-        words = [
-            sys.executable,
-            "-m",
-            "colltune",
-            "profile",
-            "--out",
-            str(out),
-            "--mpiexec",
-            "/usr/bin/mpiexec.openmpi",
-        ]
-        job = ["--", "mpiexec.openmpi", "--oversubscribe", "-n", str(ranks), *code.words]
+        words = [sys.executable, "-m", "colltune", "profile", "--out", str(out), "--mpiexec", mpiexec]
+        job = ["--", mpiexec, "--oversubscribe", "-n", str(ranks), *code.words]
         subprocess.run([*words, *job], cwd=place, env={**os.environ, **threads, **root}, check=True)
 
 

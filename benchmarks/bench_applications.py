@@ -1,25 +1,35 @@
-"""What tunings are worth in programs that we did not write: whole runs in turns, with the default and with the rules.
+"""What tunings are worth in whole applications: whole runs in turns, with the default and with the rules.
 
-    python benchmarks/bench_applications.py [--only pw,dedalus,...] [--where 4x2,8x1,1x2] [--rounds 7] [--budget 60s]
-        [--built bench/programs] [--until profile|tune|compare] [--minutes 20]
+    python benchmarks/bench_applications.py [--only pw,npb_ft,...] [--where 4x2,8x1,1x2,4x2@100mbit] [--rounds 10]
+        [--budget 60s] [--built bench/programs] [--npb DIR] [--minife DIR] [--until profile|tune|compare] [--minutes 20]
+    python benchmarks/bench_applications.py --cost --only pw [--rounds 30]
 
-The programs stand in benchmarks/application_inputs/programs.toml. Those under Open MPI are Debian's, with its Open MPI
-4.1 (`apt-get install hpcc lammps quantum-espresso quantum-espresso-data cp2k cp2k-data nwchem-openmpi nwchem-data
-abinit abinit-data mpb-mpi elk-lapw openmpi-bin libopenmpi-dev`). Those under MPICH are of PyPI and of Debian's sources:
-`sh benchmarks/application_inputs/build.sh bench/programs` makes them in some 20 minutes. They run on network
-namespaces, four with two ranks each (4x2) or eight with one (8x1), by links of 1 Gbit/s (needs root and iproute2), and
-with two ranks on this machine (1x2). Inputs are those of the distributions where build.sh names them, others ours.
+The programs, where each is from, their inputs and why these, stand in benchmarks/application_inputs/programs.toml.
+Those under Open MPI are Debian's, with its Open MPI 4.1 (`apt-get install hpcc lammps quantum-espresso
+quantum-espresso-data gromacs cp2k cp2k-data nwchem-openmpi nwchem-data abinit abinit-data mpb-mpi elk-lapw openmpi-bin
+libopenmpi-dev`). Those under MPICH are of PyPI and of Debian's sources: `sh benchmarks/application_inputs/build.sh
+bench/programs` makes them in some 20 minutes. Those of examples/ are compiled here. NPB and MiniFE are built by who
+runs this, as their own pages say, with the mpicc of that MPICH: ``--npb`` is the directory with the programs of NPB 3.4
+for MPI (ft.A.x and so on), ``--minife`` that with miniFE.x. What is not given, or not built, is left out.
+
+They run on network namespaces, four with two ranks each (4x2), eight with one (8x1) or two (8x2), by links of 1 Gbit/s
+or of what is named behind @ (needs root and iproute2), and with two ranks on this machine (1x2).
 
 Each program is profiled, tuned by its profile (MPI_Alltoallv and MPI_Alltoallw too, where they take 5% of the time),
 and run in turns, in random order, as `colltune run` starts it: by files, or live where a rule has no file. What it
 computes is compared: by how much tuned runs differ from those by default stands in the table. Then it runs once under
 `run --profile` for the share of collectives that is left, and three times under `run --measure --share 50%`.
 
+``--cost``: what it costs a program that colltune is in it. By turns it runs without, under a live selector whose rules
+change nothing, under the profiler, and under `run --measure` of these rules.
+
 A step that is done is kept in bench/applications/PROGRAM-WHERE.json; the next call goes on there. After ``--minutes``
-no further step begins. Writes bench/applications.json: ``best_gain`` and ``geomean`` of the times by default over
-tuned, 1 where nothing was tuned; ``surely_slower``, how many rows are slower by 1% or more with their whole interval;
-``measured_overlap``, of how many measured runs the interval overlaps that of the whole runs; and prints the table as
-benchmarks/history/programs.md has it.
+no further step begins. Writes bench/applications.json, of rows on links of 1 Gbit/s: ``codes`` that are among them;
+``best_gain`` and ``geomean`` of the times by default over tuned, 1 where nothing was tuned;
+``geomean_over_40_percent``, of codes that spend over 40% in collectives by default, rows of one code first taken
+together; ``surely_slower``, how many rows, on any link, are slower by 1% or more with their whole interval;
+``measured_overlap``, of how many measured runs the interval overlaps that of the whole runs; ``preload_cost``, the
+worst upper end of a 95% interval of the wall time that --cost found to be added. Prints the tables too.
 """
 
 from __future__ import annotations
@@ -30,19 +40,32 @@ import math
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
-from application_rows import HEAD, INPUTS, SHAPES, Program, Steps, figures, load_steps, programs, row
-from applications import OPENMPI, Application
-from bench_application_gain import SHARE, saved_by_all
+from application_cost import BeingThere, neutral_tuning
+from application_rows import (
+    COST_HEAD,
+    HEAD,
+    INPUTS,
+    Program,
+    cost_figures,
+    cost_rows,
+    described,
+    figures,
+    load_steps,
+    programs,
+    row,
+    saved_by_all,
+)
+from applications import OPENMPI, ROOT, Application, Layout, layout
 from colltune.alltoallv.interposed import with_alltoallv
 from colltune.alltoallv.lookup_table import TABLE, load_table
 from colltune.alltoallv.matrices import alltoallv_share
@@ -52,11 +75,9 @@ from colltune.profile.profile_files import load_profile
 from colltune.session.application.run_application import RunOptions, ready_run
 from colltune.store.earlier import HISTORY, PROFILE
 from colltune.store.tuning import load_tuning
-from on_cluster import namespace_cluster, why_not
-
-ROOT = Path(__file__).resolve().parents[1]
 
 KEPT = Path("bench") / "applications"
+SHARE = 50
 MEASURED_RUNS = 3
 LEAST_ALLTOALLV = 0.05
 
@@ -65,86 +86,92 @@ def main() -> None:
     known = programs()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default=",".join(known))
-    parser.add_argument("--where", default=",".join(SHAPES))
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--where", default="4x2,8x1,1x2")
+    parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--budget", default="60s")
     parser.add_argument("--built", type=Path, default=Path("bench") / "programs", help="what build.sh made")
+    parser.add_argument("--npb", type=Path, help="the programs of NPB 3.4 for MPI")
+    parser.add_argument("--minife", type=Path, help="where miniFE.x is")
     parser.add_argument("--until", choices=["profile", "tune", "compare", "measure"], default="measure")
+    parser.add_argument("--cost", action="store_true", help="what being in the programs costs, and nothing else")
     parser.add_argument("--minutes", type=float, default=math.inf, help="after these no further step begins")
     asked = parser.parse_args()
     until_s = time.monotonic() + 60.0 * asked.minutes
     KEPT.mkdir(parents=True, exist_ok=True)
     names = asked.only.split(",")
+    tools = mpich_of(asked.built)
+    places = {key: str(one.resolve()) for key, one in places_of(asked).items()}
+    if any("{examples}" in known[name].command[0] for name in names):
+        compile_examples(tools, Path(places["examples"]))
     for where in asked.where.split(","):
         for mpi in sorted({known[name].mpi for name in names}):
-            with tempfile.TemporaryDirectory() as place, layout(Path(place), where, mpi, asked.built) as there:
+            mpiexec = OPENMPI if mpi == "openmpi" else str(tools / "bin" / "mpiexec")
+            with tempfile.TemporaryDirectory() as directory, layout(Path(directory), where, mpi, mpiexec) as there:
                 for name in [one for one in names if known[one].mpi == mpi]:
                     with suppress(TimeoutError):
-                        Bench(name, known[name], there.application(name, known[name], where), asked, until_s).advance()
-    rows, found = list(HEAD), list[Steps]()
-    for where in SHAPES:
-        for name, program in known.items():
-            path = KEPT / f"{name}-{where}.json"
-            if path.exists():
-                found.append(load_steps(path))
-                rows.append(row(program, where, found[-1]))
-    Path("bench/applications.json").write_text(json.dumps(figures(found), indent=1) + "\n")
-    print("\n".join(rows))
-    print(json.dumps(figures(found)))
+                        if (one := application(name, known[name], where, there, places)) is not None:
+                            if mpi == "mpich":
+                                libraries = f"{tools / 'lib'}:{places['built']}/usr/lib"
+                                one.environment |= {"LD_LIBRARY_PATH": libraries, "NUMEXPR_MAX_THREADS": "1"}
+                            Bench(name, known[name], one, asked, until_s).advance()
+    report(known)
 
 
-@dataclass(frozen=True)
-class Layout:
-    """How a job is started there, where it is tuned, on what cluster, under what variables."""
-
-    job: list[str]
-    tune: list[str]
-    cluster: Any
-    variables: dict[str, str]
-    built: Path
-
-    def application(self, name: str, program: Program, where: str) -> Application:
-        """The program in a directory of its own, with its inputs."""
-        directory = (KEPT / f"{name}-{where}").resolve()
-        directory.mkdir(exist_ok=True)
-        more = [Path(path.format(built=self.built)) for path in program.inputs]
-        for path in [*(one for one in INPUTS.iterdir() if one.suffix not in (".toml", ".sh", ".inc")), *more]:
-            if path.is_file():
-                (directory / path.name).write_bytes(path.read_bytes())
-        command = [*self.job, *(word.format(built=self.built) for word in program.command)]
-        return Application(
-            program.title, where, command, program.loop, directory, self.tune, self.cluster, self.variables
-        )
+def mpich_of(built: Path) -> Path:
+    """The MPICH of build.sh, else that of the environment which this Python is of: the same release."""
+    venv = built.resolve() / "venv"
+    return venv if venv.exists() else Path(sys.prefix)
 
 
-@contextmanager
-def layout(place: Path, where: str, mpi: str, built: Path) -> Iterator[Layout]:
-    built = built.resolve()
-    nodes, ppn = SHAPES[where]
-    root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1"}
-    mpiexec = OPENMPI if mpi == "openmpi" else str(built / "venv" / "bin" / "mpiexec")
-    if mpi == "mpich":
-        root = {"LD_LIBRARY_PATH": str(built / "usr" / "lib"), "NUMEXPR_MAX_THREADS": "1"}
-    if nodes == 1:
-        yield Layout([mpiexec, "-n", str(ppn)], ["--mpiexec", mpiexec, "--ppn", str(ppn)], None, root, built)
-        return
-    if (reason := why_not()) is not None:
-        sys.exit(f"no cluster of namespaces here: {reason}")
-    with namespace_cluster(place / "cluster", nodes) as cluster:
-        # Open MPI 4.1 calls by other names what the cluster says to 5.0.
-        own = {
-            "OMPI_MCA_plm_rsh_agent": cluster.environment["PRTE_MCA_plm_ssh_agent"],
-            "OMPI_MCA_oob_tcp_if_include": "eth0",
-            "OMPI_MCA_btl": "self,vader,tcp",
-        }
-        slots = place / "slots"
-        slots.write_text("".join(f"{host} slots={ppn}\n" for host in cluster.hosts))
-        words = ["--hostfile", str(slots), "--bind-to", "none", "--map-by", f"ppr:{ppn}:node"]
-        if mpi == "mpich":
-            words = ["-f", str(cluster.host_file(ppn))]
-        job = [mpiexec, *words, "-n", str(nodes * ppn)]
-        tune = ["--mpiexec", mpiexec, "--hostfile", str(cluster.host_file(ppn))]
-        yield Layout(job, tune, cluster, {**cluster.environment, **root, **own}, built)
+def places_of(asked: argparse.Namespace) -> dict[str, Path]:
+    """What stands for a directory in a command."""
+    nowhere = Path("not given")
+    given = {"npb": asked.npb or nowhere, "minife": asked.minife or nowhere}
+    return {"built": asked.built, "examples": KEPT / "examples", **given}
+
+
+def report(known: dict[str, Program]) -> None:
+    """All that is kept: the figures to bench/applications.json, and the tables printed."""
+    paths = sorted(KEPT.glob("*-*.json"), key=lambda path: (path.stem.split("-")[1], list(known).index(_name(path))))
+    rows = [(known[_name(path)], path.stem.split("-")[1], load_steps(path)) for path in paths]
+    found = {**figures(rows), **cost_figures(rows)}
+    Path("bench/applications.json").write_text(json.dumps(found, indent=1) + "\n")
+    costs = [line for one in rows for line in cost_rows(*one)]
+    tables = [[*HEAD, *(row(*one) for one in rows)], described(known), [*COST_HEAD, *costs] if costs else []]
+    print("\n\n".join("\n".join(table) for table in tables))
+    print(json.dumps(found))
+
+
+def _name(path: Path) -> str:
+    return path.stem.split("-")[0]
+
+
+def application(
+    name: str, program: Program, where: str, there: Layout, places: Mapping[str, str]
+) -> Application | None:
+    """The program in a directory of its own, with its inputs; None, and why, where it is not here."""
+    command = [word.format(**places) for word in program.command]
+    if shutil.which(command[0]) is None:
+        print(f"{program.title} is left out: {command[0]} is not here. From: {program.source}", file=sys.stderr)
+        return None
+    directory = (KEPT / f"{name}-{where}").resolve()
+    directory.mkdir(exist_ok=True)
+    more = [Path(path.format(**places)) for path in program.inputs]
+    for path in [*(one for one in INPUTS.iterdir() if one.suffix not in (".toml", ".sh", ".inc")), *more]:
+        if path.is_file():
+            (directory / path.name).write_bytes(path.read_bytes())
+    if program.prepare and not (directory / "prepared").exists():
+        subprocess.run(program.prepare, shell=True, cwd=directory, check=True, capture_output=True)
+        (directory / "prepared").touch()
+    job, variables = [*there.job, *command], dict(there.variables)
+    return Application(program.title, where, job, program.loop, directory, there.tune, there.cluster, variables)
+
+
+def compile_examples(tools: Path, place: Path) -> None:
+    place.mkdir(exist_ok=True)
+    for name in ("fft_transpose", "k_core", "path_finding"):
+        words = ["-O2", str(ROOT / "examples" / f"{name}.c"), "-lm", "-o", str(place / name)]
+        subprocess.run([str(tools / "bin" / "mpicc"), *words], check=True)
 
 
 class Bench:
@@ -163,6 +190,9 @@ class Bench:
         try:
             if steps.share is None:
                 self.step(self.profiled)
+            if self.asked.cost:
+                self.advance_cost()
+                return
             if after >= 1 and steps.rules is None:
                 self.step(self.tuned_by_profile)
             if after >= 1 and steps.alltoallv is None:
@@ -192,10 +222,13 @@ class Bench:
         self.kept.write_text(json.dumps(asdict(self.steps), indent=1) + "\n")
 
     def profiled(self) -> str:
+        began_s = time.monotonic()
+        self.one.run(self.one.job)
+        whole_s = time.monotonic() - began_s
         self.one.colltune("profile", "--out", str(self.profile), "--mpiexec", self.one.tune[1], "--", *self.one.job)
         self.steps.share = in_collectives(self.profile)
         self.steps.collectives = calls_of(self.profile)
-        return f"{self.steps.share:.0%} in collectives {self.steps.collectives}"
+        return f"{whole_s:.2f} s a run, {self.steps.share:.0%} in collectives {self.steps.collectives}"
 
     def tuned_by_profile(self) -> str:
         words = ["--profile", str(self.profile), "--runtime", "100h", "--budget", self.asked.budget]
@@ -237,20 +270,18 @@ class Bench:
 
     def round(self, order: random.Random) -> str:
         words, variables = self.started()
-        took: dict[str, tuple[float, float]] = {}
+        took: dict[str, tuple[float, float, float]] = {}
         for way in order.sample(["default", "tuned"], 2):
             time_s, text = self.one.run(words, variables) if way == "tuned" else self.one.run(self.one.job)
             text = (self.one.directory / self.program.file).read_text() if self.program.file else text
-            found = re.findall(self.program.result, text) if self.program.result else []
-            took[way] = time_s, float(found[-1].replace("D", "E")) if found else math.nan
-        steps = self.steps
-        for way, times, results in (
-            ("default", steps.default_s, steps.default_results),
-            ("tuned", steps.tuned_s, steps.tuned_results),
-        ):
-            times.append(took[way][0])
-            results.append(took[way][1])
-        return f"round {len(steps.tuned_s)}: {took}"
+            took[way] = time_s, last_number(self.program.result, text), last_number(self.program.clock, text)
+        for way, (time_s, result, clock_s) in took.items():
+            kept = vars(self.steps)
+            kept[f"{way}_s"].append(time_s)
+            kept[f"{way}_results"].append(result)
+            if self.program.clock:
+                kept[f"{way}_clock_s"].append(clock_s)
+        return f"round {len(self.steps.tuned_s)}: {took}"
 
     def profiled_tuned(self) -> str:
         self.one.colltune("run", "--profile", *self.alltoallv_words(), str(self.tuned), "--", *self.one.job)
@@ -268,6 +299,28 @@ class Bench:
 
     def alltoallv_words(self) -> list[str]:
         return ["--alltoallv", str(self.table)] if self.steps.alltoallv else []
+
+    def advance_cost(self) -> None:
+        """Rounds of all ways of being in the program, under rules of its own calls that need no proof."""
+        rules, order = self.one.directory / "any-rules", random.Random(1)
+        if not (rules / "tuning.json").exists():
+            words = ["--runtime", "100h", "--budget", "20s", "--gate", "off", "--out", str(rules), *self.one.tune]
+            self.step(lambda: self.one.colltune("tune", "--profile", str(self.profile), *words)[1])
+        there = BeingThere(self.one, neutral_tuning(rules, self.one.directory / "neutral"))
+        while len(self.steps.cost.get("default", [])) < self.asked.rounds:
+            self.step(lambda: self.cost_round(there, order))
+
+    def cost_round(self, there: BeingThere, order: random.Random) -> str:
+        took = there.round(order)
+        for way, seconds in took.items():
+            self.steps.cost.setdefault(way, []).append(seconds)
+        return f"cost, round {len(self.steps.cost['default'])}: {took}"
+
+
+def last_number(pattern: str, text: str) -> float:
+    """What ``pattern`` finds last in ``text``; NaN where it finds nothing."""
+    matches = re.findall(pattern, text) if pattern else []
+    return float(matches[-1].replace("D", "E")) if matches else math.nan
 
 
 def in_collectives(path: Path) -> float:

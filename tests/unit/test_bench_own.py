@@ -13,8 +13,19 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from application_rows import HEAD, Program, Steps, figures, programs, row
-from bench_application_gain import Found, interval, saved_by_all
+from application_rows import (
+    HEAD,
+    Program,
+    Steps,
+    cost_figures,
+    cost_rows,
+    described,
+    figures,
+    programs,
+    ratio,
+    row,
+    saved_by_all,
+)
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, Status
 from colltune.judge.verdict import compare_all
 from colltune.store.earlier import GAIN, HISTORY
@@ -96,10 +107,15 @@ def test_times_of_launches_that_were_kept_are_read_again_and_a_torn_line_is_not(
     assert judge.recorded(None) == {}
 
 
+def program(code: str) -> Program:
+    return Program(code, "mpich", ["x"], code, "ours", "small")
+
+
 def test_the_interval_is_students() -> None:
-    mean, low, high = interval([1.0, 2.0, 3.0])
-    assert (mean, low, high) == pytest.approx((2.0, 2.0 - 2.4841, 2.0 + 2.4841), abs=1e-3)
-    assert interval([1.0, 2.0]) == (1.5, None, None)
+    factors = [math.exp(power) for power in (1.0, 2.0, 3.0)]
+    ends = [math.log(end) for end in ratio(factors, [1.0] * 3)]
+    assert ends == pytest.approx([2.0, 2.0 - 2.4841, 2.0 + 2.4841], abs=1e-3)
+    assert ratio(factors[:2], [1.0] * 2) == (pytest.approx(math.exp(1.5)), None, None)
 
 
 def test_what_all_calls_would_save_grows_by_those_that_ran_by_default(tmp_path: Path) -> None:
@@ -113,13 +129,6 @@ def test_what_all_calls_would_save_grows_by_those_that_ran_by_default(tmp_path: 
         (place / GAIN).write_text(json.dumps({"cells": cells}))
         found = saved_by_all(tmp_path)
         assert found == ([] if not cells else [(pytest.approx(6.0), pytest.approx(-3.0), None)])
-
-
-def test_runs_agree_where_their_intervals_overlap() -> None:
-    measured = [(1.0, 0.5, 1.5), (3.0, 2.5, 3.5), (0.0, -1.0, 0.9), (5.0, None, None), (4.0, 3.6, None)]
-    found = Found("solver", "1 x 2", "mpich", "bcast: proven", [10.0], [8.0], (2.0, 1.0, 3.0), measured)
-    assert found.agreeing == 3
-    assert found.row() == ("| solver | 1 x 2 | bcast: proven | 10 s | +20.0% (+10.0% to +30.0%) | +30.0% | 3 of 5 |")
 
 
 def test_the_gain_is_of_the_logarithms_of_the_rounds() -> None:
@@ -140,26 +149,54 @@ def test_figures_count_what_was_compared_and_what_had_nothing_to_gain() -> None:
     faster = Steps(rules=2, default_s=[2.0, 2.1, 2.0], tuned_s=[1.0, 1.05, 1.0])
     slower = Steps(rules=1, default_s=[1.0, 1.05, 1.0], tuned_s=[2.0, 2.1, 2.0])
     nothing, ended = Steps(rules=0, alltoallv=0), Steps(rules=3, failed="signal 11")
-    found = figures([faster, slower, nothing, ended])
-    assert (found["rows"], found["compared"], found["surely_slower"], found["surely_5_percent_faster"]) == (3, 2, 1, 1)
-    assert found["geomean"] == pytest.approx(1.0)
+    rows = zip("abcd", (faster, slower, nothing, ended), strict=True)
+    made = figures([(program(code), "4x2", steps) for code, steps in rows])
+    assert (made["rows"], made["compared"], made["surely_slower"], made["surely_5_percent_faster"]) == (3, 2, 1, 1)
+    assert made["geomean"] == pytest.approx(1.0)
+    assert made["codes"] == 3
+
+
+def test_a_code_counts_once_and_other_links_only_where_they_are_slower() -> None:
+    times = [2.0, 2.0, 2.0]
+    twice, four = (Steps(share=0.5, rules=1, default_s=times, tuned_s=[2.0 / gain] * 3) for gain in (2.0, 8.0))
+    little = Steps(share=0.1, rules=1, default_s=times, tuned_s=[0.1] * 3)
+    slow = Steps(share=0.9, rules=1, default_s=times, tuned_s=[4.0] * 3)
+    rows = [("a", "4x2", twice), ("a", "8x1", four), ("b", "4x2", little), ("c", "4x2@100mbit", slow)]
+    made = figures([(program(code), where, steps) for code, where, steps in rows])
+    assert (made["codes"], made["codes_over_40_percent"], made["surely_slower"]) == (2, 1, 1)
+    assert made["geomean_over_40_percent"] == pytest.approx(4.0)
+    assert made["worst_gain"] == pytest.approx(2.0)
+
+
+def test_what_being_there_costs_is_the_worst_upper_end() -> None:
+    cost = {"default": [[1.0, 2.0]] * 3, "live": [[1.01, 2.0]] * 3, "profile": [[1.02, 2.2]] * 3}
+    rows = [(program("a"), "4x2", Steps(cost=cost)), (program("b"), "4x2", Steps())]
+    made = cost_figures(rows)
+    assert (made["preload_cost"], made["preload_live"], made["preload_profile"]) == pytest.approx((0.02, 0.01, 0.02))
+    assert made["preload_cost_processor"] == pytest.approx(0.1)
+    assert cost_rows(*rows[0])[0] == "| a | 4 x 2 | live | 3 | 1 s | 1.010 (1.010 to 1.010) | 1.000 (1.000 to 1.000) |"
+    assert cost_rows(*rows[1]) == []
 
 
 def test_every_row_has_the_columns_of_the_head() -> None:
-    program = Program("X", "mpich", ["x"])
     columns = HEAD[0].count("|")
     for steps in (Steps(), Steps(rules=0), Steps(rules=1, failed="it ended"), Steps(share=0.5, rules=2, alltoallv=1)):
-        assert row(program, "4x2", steps).count("|") == columns
+        assert row(program("X"), "4x2", steps).count("|") == columns
     steps = Steps(rules=1, tuning_s=60.0, default_s=[2.0, 2.0, 2.0], tuned_s=[1.0, 1.0, 1.0])
-    assert "| 2.000 (2.000 to 2.000) |" in row(program, "8x1", steps)
-    assert row(program, "8x1", steps).endswith("| 60 s | 60 |")
+    assert "| 2.000 (2.000 to 2.000) |" in row(program("X"), "8x1", steps)
+    assert row(program("X"), "8x1", steps).endswith("| 60 s | 60 |")
 
 
 def test_the_programs_are_described_in_full() -> None:
-    for name, program in programs().items():
+    known = programs()
+    assert len({program.code for program in known.values()}) >= 12
+    assert len(described(known)) == len(known) + 2
+    for name, program in known.items():
         assert program.mpi in ("mpich", "openmpi"), name
         assert program.title, name
         assert program.command, name
+        assert program.source, name
+        assert program.why, name
 
 
 def load(name: str) -> ModuleType:
