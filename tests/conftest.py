@@ -31,7 +31,7 @@ PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, Hea
 hypothesis.settings.register_profile("any machine", max_examples=30, **PATIENT)
 hypothesis.settings.register_profile(MANY, max_examples=1000, **PATIENT)
 hypothesis.settings.load_profile("any machine")
-pytest.register_assert_rewrite("bench_laws", "journal_laws", "packer_laws", "source_laws")
+pytest.register_assert_rewrite("bench_laws", "packer_laws", "source_laws")
 
 
 _BEGUN_S = time.monotonic()

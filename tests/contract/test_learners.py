@@ -1,4 +1,4 @@
-"""Every learner, journal, packer and source of samples keeps the laws of its contract."""
+"""Every learner, packer and source of samples keeps the laws of its contract."""
 
 from pathlib import Path
 
@@ -14,7 +14,6 @@ from colltune.measure.contract import Source
 from colltune.measure.replay import ReplaySource
 from colltune.schedule.filling import FillingPacker
 from colltune.store.grid import Grid
-from colltune.store.journal import Journal
 from colltune_study.research.learners.acclaim import AcclaimLearner
 from colltune_study.research.learners.fact import FactLearner
 from colltune_study.research.learners.published import PublishedSettings, RandomLearner
@@ -23,7 +22,6 @@ from colltune_study.research.learners.tuned_parameters import TunedFactLearner
 from colltune_study.simulated.drawn import Noise, SimulatedSource
 from colltune_study.testing import HALVING, RING, TREE, LearnerContract, small_space, true_time_s
 from greedy_batches import GreedyBatchPacker
-from journal_laws import JournalContract
 from launched_cluster import Cluster
 from packer_laws import PackerContract
 from source_laws import SourceContract
@@ -52,14 +50,6 @@ class TestTunedFactLearner(LearnerContract):
 class TestAcclaimLearner(LearnerContract):
     def make(self, space: Space, seed: int) -> Learner:
         return AcclaimLearner(space, seed, PublishedSettings(trees=5))
-
-
-class TestJournal(JournalContract):
-    def create(self, path: Path, environment: Environment) -> Journal:
-        return Journal.create(path, environment)
-
-    def resume(self, path: Path, environment: Environment) -> Journal:
-        return Journal.open(path, environment)
 
 
 class TestGreedyBatchPacker(PackerContract):

@@ -35,7 +35,7 @@ from colltune.store.tuning import MANIFEST, load_tuning
 from colltune_study.recorded.dataset import load_grids
 from colltune_study.research.weights import load_call_counts
 from colltune_study.simulated.smpi import read_memory
-from journal_laws import ENVIRONMENT, example_samples
+from journal_samples import ENVIRONMENT, example_samples
 
 __all__ = ["READERS", "Reader"]
 

@@ -20,7 +20,7 @@ from colltune.store.earlier import Earlier, archive, entries, latest_profile, ne
 from colltune.store.journal import Journal, read_journal
 from colltune.store.tuning import JOURNAL, MANIFEST
 from colltune_study.simulated.drawn import QUIET, Noise, SimulatedSource
-from journal_laws import ENVIRONMENT
+from journal_samples import ENVIRONMENT
 
 RING, TREE, NB = Choice("ring"), Choice("tree"), Choice("nb")
 CHOICES = (DEFAULT, RING, TREE, NB)

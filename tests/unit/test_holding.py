@@ -19,7 +19,7 @@ from colltune.judge.promises import (
 )
 from colltune.prove.drift import look_again
 from colltune_study.simulated.drawn import QUIET, Noise, SimulatedSource
-from journal_laws import ENVIRONMENT
+from journal_samples import ENVIRONMENT
 
 RING = Choice("ring")
 SCENARIOS = [Scenario("bcast", 2, 2, 1 << power) for power in range(12)]

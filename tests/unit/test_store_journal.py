@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import zlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from colltune.core.errors import ColltuneError, EnvironmentMismatchError, InputE
 from colltune.core.sample import Environment, Sample
 from colltune.store.journal import Journal, read_journal
 from colltune.store.records import Note
-from journal_laws import ENVIRONMENT, example_samples
+from journal_samples import ENVIRONMENT, example_samples
 
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -78,6 +79,9 @@ def test_a_file_of_something_else_is_left_as_it_is(path: Path, text: str) -> Non
 
 def test_damage_before_the_end_names_its_line(path: Path) -> None:
     lines = written(path, example_samples(4)).read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines * 2))  # a second header
+    with pytest.raises(InputError, match="damaged at line 6"):
+        read_journal(path)
     for number in (2, 3, 4):
         damaged = bytearray(lines[number - 1])
         damaged[len(damaged) // 2] ^= 1
@@ -100,13 +104,6 @@ def test_the_advice_about_damage_works(path: Path, tmp_path: Path) -> None:
     assert list(read_journal(tmp_path / "repaired.jsonl").samples) == example_samples(4)[:2]
 
 
-def test_a_second_header_is_damage(path: Path) -> None:
-    data = written(path, example_samples(1)).read_bytes()
-    path.write_bytes(data + data)
-    with pytest.raises(InputError, match="damaged at line 3"):
-        read_journal(path)
-
-
 def test_a_mismatch_names_fields_values_and_what_to_do(path: Path) -> None:
     written(path, example_samples(1))
     here = replace(ENVIRONMENT, mpi_version="4.3.2", nodes=2, facts={"hostname": "elsewhere"})
@@ -116,22 +113,22 @@ def test_a_mismatch_names_fields_values_and_what_to_do(path: Path) -> None:
     assert "facts" not in str(caught.value)
     assert "machine" not in str(caught.value)
     assert caught.value.next_step
+    for other in (replace(ENVIRONMENT, mpi_build="00"), replace(ENVIRONMENT, ppn=1)):
+        with pytest.raises(EnvironmentMismatchError):
+            Journal.open(path, other)
     # The refusal gives the lock back and changes nothing.
     with Journal.open(path, replace(ENVIRONMENT, facts={"hostname": "elsewhere"})) as journal:
         assert list(journal.samples) == example_samples(1)
 
 
-def test_the_header_keeps_the_facts(path: Path) -> None:
-    environment = replace(ENVIRONMENT, facts={"kernel": "6.1", "mpicc": "/opt/bin/mpicc"})
-    Journal.create(path, environment).close()
-    contents = read_journal(path)
-    assert contents.environment == environment
-    assert contents.environment.facts == environment.facts
+def test_the_environment_of_a_journal_is_the_one_given_with_its_facts(path: Path) -> None:
+    given = Environment("openmpi", "5.0.11", "ab", "ümlaut CPU", 1, 1, "multiple", {"kernel": "6.1", "mpicc": "/a"})
+    Journal.create(path, given).close()
+    found = read_journal(path).environment
+    assert (found, found.facts) == (given, given.facts)
 
 
 def test_a_later_format_says_who_wrote_it(path: Path) -> None:
-    import zlib
-
     Journal.create(path, ENVIRONMENT).close()
     document = json.loads(path.read_text())
     body = json.dumps({"journal": 99, "colltune": "7.0", "environment": document["environment"]}).encode()[1:]
@@ -140,23 +137,30 @@ def test_a_later_format_says_who_wrote_it(path: Path) -> None:
         read_journal(path)
 
 
-def test_every_line_is_json(path: Path) -> None:
+def test_samples_and_notes_are_lines_of_json_and_kept_in_order(path: Path) -> None:
+    notes = [Note("launch", {"number": 1, "ended": None}), Note("quarantine", {"algorithm": "tree", "sure": True})]
+    samples = example_samples(7)
     with Journal.create(path, ENVIRONMENT) as journal:
-        journal.append(example_samples(5))
-        journal.note("launch", {"number": 1, "command": "mpiexec -n 4", "ended": None})
-    kinds = [next(key for key in json.loads(line) if key != "crc32") for line in path.read_text().splitlines()]
-    assert kinds == ["journal", *["sample"] * 5, "note"]
-
-
-def test_notes_are_kept_in_order(path: Path) -> None:
-    notes = [Note("launch", {"number": 1, "wall_s": 0.25}), Note("quarantine", {"algorithm": "tree", "sure": True})]
-    with Journal.create(path, ENVIRONMENT) as journal:
+        journal.append(samples[:3])
         for note in notes:
             journal.note(note.kind, note.facts)
-        journal.append(example_samples(1))
+        journal.append(samples[3:])
+        assert list(journal.samples) == samples
     with Journal.open(path, ENVIRONMENT) as journal:
-        assert list(journal.notes) == notes
-        assert list(journal.samples) == example_samples(1)
+        assert (list(journal.samples), list(journal.notes)) == (samples, notes)
+    kinds = [next(key for key in json.loads(line) if key != "crc32") for line in path.read_text().splitlines()]
+    assert kinds == ["journal", *["sample"] * 3, *["note"] * 2, *["sample"] * 4]
+
+
+def test_a_journal_is_never_begun_over_another_and_has_one_writer(path: Path) -> None:
+    with Journal.create(path, ENVIRONMENT) as journal:
+        journal.append(example_samples(2))
+        with pytest.raises(InputError, match="another process is writing the journal"):
+            Journal.open(path, ENVIRONMENT)
+    with pytest.raises(InputError, match="already a journal"):
+        Journal.create(path, ENVIRONMENT)
+    Journal.open(path, ENVIRONMENT).close()
+    assert list(read_journal(path).samples) == example_samples(2)
 
 
 def test_what_cannot_be_written_exactly_is_refused_and_harms_nothing(path: Path) -> None:
@@ -202,7 +206,7 @@ FULL_DISK = """
     import resource, sys
     from colltune.core.errors import ColltuneError
     from colltune.store.journal import Journal
-    from journal_laws import ENVIRONMENT, example_samples
+    from journal_samples import ENVIRONMENT, example_samples
 
     resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000))
     journal = Journal.create(sys.argv[1], ENVIRONMENT)
@@ -254,7 +258,7 @@ def test_a_disk_error_that_cannot_be_undone_is_healed_later(path: Path, monkeypa
 WRITER = """
     import os, sys
     from colltune.store.journal import Journal
-    from journal_laws import ENVIRONMENT, example_samples
+    from journal_samples import ENVIRONMENT, example_samples
 
     journal = Journal.open(sys.argv[1], ENVIRONMENT)
     samples = example_samples(20, repetitions=200)
@@ -289,21 +293,6 @@ def test_a_killed_writer_loses_no_sample_whose_append_returned(path: Path) -> No
         assert all(sample == samples[index % 20] for index, sample in enumerate(found))
 
 
-def test_another_process_may_not_write_at_the_same_time(path: Path) -> None:
-    Journal.create(path, ENVIRONMENT).close()
-    writer = _python(WRITER, str(path))
-    assert writer.stdout
-    writer.stdout.readline()
-    try:
-        with pytest.raises(InputError, match="another process is writing the journal"):
-            Journal.open(path, ENVIRONMENT)
-    finally:
-        writer.kill()
-        writer.wait(timeout=60)
-        writer.stdout.close()
-    Journal.open(path, ENVIRONMENT).close()
-
-
 @given(st.data())
 def test_random_damage_is_an_error_or_a_part_of_the_truth(tmp_path_factory: pytest.TempPathFactory, data) -> None:
     path = tmp_path_factory.mktemp("fuzz") / "journal.jsonl"
@@ -324,9 +313,3 @@ def _python(program: str, *arguments: str) -> "subprocess.Popen[bytes]":
     environment = {**os.environ, "PYTHONPATH": f"{SOURCE}{os.pathsep}{SOURCE.parent / 'tests'}"}
     command = [sys.executable, "-c", textwrap.dedent(program), *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
-
-
-def test_the_environment_of_a_journal_is_the_one_given(path: Path) -> None:
-    other = Environment("openmpi", "5.0.11", "ab", "ümlaut CPU", 1, 1, "multiple")
-    Journal.create(path, other).close()
-    assert read_journal(path).environment == other
