@@ -1,6 +1,7 @@
 """What the report works out from a campaign, and the page that it makes of it."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,23 +35,13 @@ RULES = RuleSet(
     (Rule(2, 4, 4096, RING), Rule(2, 4, None, DEFAULT), Rule(2, None, None, DEFAULT), Rule(None, None, None, DEFAULT)),
 )
 RUNNER = CliRunner()
+KEPT = {"verdict": "kept", "ratios": [2.0, 1.9, 2.1], "low": 1.9, "reason": "at least 1.90 times as fast"}
+REFUSED = {"verdict": "refused", "ratios": [1.01], "reason": "not 1.03 times as fast in 1 of 1 fresh groups"}
 GATE = [
-    {
-        "scenario": ["allreduce", 2, 2, 4096],
-        "choice": "ring",
-        "verdict": "kept",
-        "ratios": [2.0, 1.9, 2.1],
-        "low": 1.9,
-        "reason": "at least 1.90 times as fast in 3 fresh groups",
-    },
-    {
-        "scenario": ["allreduce", 2, 2, 8192],
-        "choice": "tree(k=4)",
-        "verdict": "refused",
-        "ratios": [1.01],
-        "reason": "not 1.03 times as fast in 1 of 1 fresh groups",
-    },
+    {"scenario": ["allreduce", 2, 2, 4096], "choice": "ring", **KEPT},
+    {"scenario": ["allreduce", 2, 2, 8192], "choice": "tree(k=4)", **REFUSED},
 ]
+BUDGET = {"budget_s": 60.0, "fixed_cost_s": 9.0, "budget_for_all_s": 700.0}
 SUMMARY = {
     "seed": 1,
     "gated": True,
@@ -89,12 +80,18 @@ def tuned(tmp_path: Path) -> Path:
     return tmp_path / "tuned"
 
 
-def findings(*samples: Sample) -> Findings:
-    return Findings(HERE, {"allreduce": RULES}, read_summary(SUMMARY), samples)
+def findings(*samples: Sample, proofs: Sequence[Sample] = (), **changes: object) -> Findings:
+    """``changes``: of the summary."""
+    return Findings(HERE, {"allreduce": RULES}, read_summary({**SUMMARY, **changes}), samples or SAMPLES, proofs)
+
+
+def proof(size: int, *times_us: float) -> list[Sample]:
+    """A launch of the proof, in which the default and the ring take ``times_us``."""
+    return [sample(size, choice, us, 9.0, launch=2) for choice, us in zip((DEFAULT, RING), times_us, strict=True)]
 
 
 def test_cells_hold_what_is_in_force_and_every_choice_with_the_fastest_first() -> None:
-    small, large = findings(*SAMPLES).cells("allreduce")
+    small, large = findings().cells("allreduce")
     assert (small.chosen, large.chosen) == (RING, DEFAULT)
     assert [t.choice for t in small.timings] == [RING, DEFAULT]
     assert [t.choice for t in large.timings] == [TREE, DEFAULT, RING]
@@ -107,15 +104,12 @@ def test_cells_hold_what_is_in_force_and_every_choice_with_the_fastest_first() -
 def test_cells_hold_what_is_in_force_where_the_campaign_did_not_come_to() -> None:
     later = {**GATE[0], "scenario": ["allreduce", 2, 2, 2048]}
     never = {**GATE[0], "scenario": ["allreduce", 2, 2, 1024]}
-    summary = read_summary({**SUMMARY, "gate": [*GATE, later, never]})
-    proofs = [sample(2048, choice, time_us, 9.0, launch=2) for choice, time_us in ((DEFAULT, 40.0), (RING, 16.0))]
-    cells = replace(findings(*SAMPLES), summary=summary, proofs=proofs).cells("allreduce")
+    found = findings(proofs=proof(2048, 40.0, 16.0), gate=[*GATE, later, never])
+    cells = found.cells("allreduce")
     assert [cell.scenario.size_bytes for cell in cells] == [1024, 2048, 4096, 8192]
     assert [len(cell.timings) for cell in cells[:2]] == [0, 2]
     assert [cell.chosen for cell in cells] == [RING, RING, RING, DEFAULT]
-    assert "allreduce: 3 of 4 shapes and sizes changed" in build_page(
-        replace(findings(*SAMPLES), summary=summary, proofs=proofs), Path()
-    )
+    assert "allreduce: 3 of 4 shapes and sizes changed" in build_page(found, Path())
 
 
 def test_drift_is_told_only_where_something_was_measured_again() -> None:
@@ -132,19 +126,17 @@ def told(found: Findings) -> str:
 
 def test_the_whole_job_comes_first_and_smaller_shapes_behind_it() -> None:
     small = {**GATE[0], "scenario": ["allreduce", 1, 2, 4096], "ratios": [3.0, 3.0, 3.0], "low": 2.5}
-    found = replace(findings(*SAMPLES), summary=read_summary({**SUMMARY, "gate": [*GATE, small]}))
+    found = findings(gate=[*GATE, small])
     assert headline(found).startswith("2 nodes x 2 ranks per node: allreduce 2.00x (at least 1.90) at 4 KiB; 1 smaller")
     assert "1 smaller shape: allreduce 3.00x (at least 2.50)" in told(found)
-    alone = replace(found, summary=read_summary({**SUMMARY, "gate": [small]}))
+    alone = findings(gate=[small])
     assert "2 nodes x 2 ranks per node: the library decides as before" in told(alone)
     assert headline(alone).startswith("2 nodes x 2 ranks per node: the library decides as before; 1 smaller shape: ")
 
 
 def test_the_call_that_stands_for_the_others_gains_as_much_as_they_do_on_average() -> None:
     far = {**GATE[0], "scenario": ["allreduce", 2, 2, 8192], "ratios": [2.0, 1.9, 2.1]}
-    samples = [*SAMPLES[:3], sample(8192, RING, 3.0, 3.0)]
-    found = replace(findings(*samples), summary=read_summary({**SUMMARY, "gate": [GATE[0], far]}))
-    [one] = shape_gains(found)
+    [one] = shape_gains(findings(*SAMPLES[:3], sample(8192, RING, 3.0, 3.0), gate=[GATE[0], far]))
     assert one.span == (4096, 8192)
     assert one.example.scenario.size_bytes == 4096
 
@@ -158,9 +150,7 @@ def test_the_call_that_stands_for_the_others_gains_as_much_as_they_do_on_average
 )
 def test_what_was_not_tried_is_told_apart_from_what_was_refused(verdict: str, reason: str) -> None:
     late = {**GATE[1], "scenario": ["allreduce", 2, 2, 16384], "verdict": verdict, "reason": reason}
-    budget = {"budget_s": 60.0, "fixed_cost_s": 9.0, "budget_for_all_s": 700.0}
-    summary = read_summary({**SUMMARY, "gate": [*GATE, late], **budget})
-    found = Findings(HERE, {"allreduce": RULES}, summary, SAMPLES)
+    found = findings(gate=[*GATE, late], **BUDGET)
     assert [decision.verdict for decision in found.decisions] == ["kept", "refused", "not tried"]
     text = told(found)
     assert "refused 1 shape and size: looked faster, and not proven to be" in text
@@ -168,8 +158,7 @@ def test_what_was_not_tried_is_told_apart_from_what_was_refused(verdict: str, re
 
 
 def test_what_is_provisional_is_never_told_as_proven() -> None:
-    summary = {**SUMMARY, "gate": [{**GATE[0], "verdict": "provisional"}], "interrupted": True}
-    found = Findings(HERE, {"allreduce": RULES}, read_summary(summary), SAMPLES)
+    found = findings(gate=[{**GATE[0], "verdict": "provisional"}], interrupted=True)
     text = told(found)
     assert "unproven 1 shape and size, provisional: --provisional loads them" in text
     assert "nothing was proven faster" in text
@@ -183,16 +172,14 @@ def test_the_launches_are_those_of_the_decisions_wherever_they_are_told() -> Non
     """And not those of all campaigns that lie in the journal, which number theirs from one each."""
     proofs = [sample(4096, RING, 10.0, float(launch), launch=launch) for launch in (1, 2, 3)]
     audited = {**GATE[0], "region": [2.0, 1.9, 2.1], "low": 1.9, "launches": 7}
-    summary = read_summary({**SUMMARY, "gate": [audited]})
-    found = Findings(HERE, {"allreduce": RULES}, summary, SAMPLES, proofs)
-    for text in (facts(found), ending(found), [summary.decisions[0].told]):
+    found = findings(proofs=proofs, gate=[audited])
+    for text in (facts(found), ending(found), [found.summary.decisions[0].told]):
         assert "by 7 fresh launches" in " ".join(" ".join(text).split())
-    assert "fresh launches" not in told(findings(*SAMPLES))
+    assert "fresh launches" not in told(findings())
 
 
 def test_without_a_proof_the_summary_says_so() -> None:
-    unproven = Findings(HERE, {"allreduce": RULES}, read_summary({**SUMMARY, "gated": False, "gate": []}), SAMPLES)
-    assert "tuned without a proof, so calls may be slower" in told(unproven)
+    assert "tuned without a proof, so calls may be slower" in told(findings(gated=False, gate=[]))
 
 
 def test_the_text_report_shows_what_runs_gains_refusals_and_environment(tuned: Path) -> None:
@@ -219,7 +206,7 @@ def test_the_page_stands_alone_and_holds_the_numbers(tuned: Path) -> None:
 
 def test_without_what_draws_the_page_has_its_tables_and_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("colltune.report.html.can_draw", lambda: False)
-    page = build_page(findings(*SAMPLES), Path())
+    page = build_page(findings(), Path())
     assert "pip install vl-convert-python" in page
     assert "<figure>" not in page
     assert "Regions in force" in page
@@ -241,18 +228,16 @@ def test_a_page_of_a_large_campaign_fits_a_telephone() -> None:
 
 
 def test_the_headline_says_what_where_and_how_much_of_it() -> None:
-    text = headline(findings(*SAMPLES))
-    assert text == (
-        "2 nodes x 2 ranks per node: allreduce 2.00x (at least 1.90) at 4 KiB; 1 of 2 shapes and sizes changed"
-    )
+    where = "2 nodes x 2 ranks per node"
+    text = f"{where}: allreduce 2.00x (at least 1.90) at 4 KiB; 1 of 2 shapes and sizes changed"
+    assert headline(findings()) == text
     shares = {Scenario("allreduce", 2, 2, 4096): 0.1}
-    assert headline(replace(findings(*SAMPLES), shares=shares)).endswith("; expected 5.0% of the application's time")
-    nothing = replace(findings(*SAMPLES), summary=read_summary({**SUMMARY, "gate": []}))
-    assert headline(nothing).startswith("The library's own choice stands everywhere for allreduce")
+    assert headline(replace(findings(), shares=shares)).endswith("; expected 5.0% of the application's time")
+    assert headline(findings(gate=[])).startswith("The library's own choice stands everywhere for allreduce")
 
 
 def test_the_first_screen_says_what_to_do_next() -> None:
-    found, place = findings(*SAMPLES), Path("/a place")
+    found, place = findings(), Path("/a place")
     [(label, line)] = next_steps(found, place)
     assert label == "use it"
     assert line.startswith('eval "$(')
@@ -260,29 +245,24 @@ def test_the_first_screen_says_what_to_do_next() -> None:
     live = replace(found, only_live=["gather"])
     assert "run --via live '/a place' -- mpiexec" in next_steps(live, place)[0][1]
     late = {**GATE[1], "verdict": "not tried"}
-    budget = {"budget_s": 60.0, "fixed_cost_s": 9.0, "budget_for_all_s": 700.0}
-    short = replace(found, summary=read_summary({**SUMMARY, "gate": [GATE[0], late], **budget}))
-    assert next_steps(short, place)[1] == (
-        "next",
-        "tune again with --budget 12m: it also tries 1 shape and size that looked faster",
-    )
-    nothing = replace(found, rule_sets={"allreduce": RuleSet.always("allreduce", SizeBasis.MESSAGE)})
-    ended = replace(nothing, summary=read_summary({**SUMMARY, "gate": [], "interrupted": True}))
-    [step] = next_steps(ended, place)
-    assert "--resume" in step[1]
-    [step] = next_steps(replace(nothing, summary=read_summary({**SUMMARY, "gate": [GATE[1]]})), place)
-    assert step[1].startswith("nothing to do")
-    cut = read_summary({**SUMMARY, "gate": [GATE[1]], "reasons": {"allreduce": StopReason.BUDGET_SPENT}})
-    [step] = next_steps(replace(nothing, summary=cut), place)
-    assert step[1].startswith("tune again with a larger --budget")
+    step = "tune again with --budget 12m: it also tries 1 shape and size that looked faster"
+    assert next_steps(findings(gate=[GATE[0], late], **BUDGET), place)[1] == ("next", step)
+    nothing = {"allreduce": RuleSet.always("allreduce", SizeBasis.MESSAGE)}
+    spent = {"reasons": {"allreduce": StopReason.BUDGET_SPENT}}
+    for gate, changes, words in (
+        ([], {"interrupted": True}, "the same command with --resume"),
+        ([GATE[1]], {}, "nothing to do"),
+        ([GATE[1]], spent, "tune again with a larger --budget"),
+    ):
+        [(_, step)] = next_steps(replace(findings(gate=gate, **changes), rule_sets=nothing), place)
+        assert words in step
     page = build_page(found, place)
     assert page.index("colltune env &#39;/a place&#39;") < page.index("<main")
 
 
 def test_the_line_to_copy_works_as_printed_from_any_directory(tuned: Path, tmp_path: Path) -> None:
     [(_, line), *_] = next_steps(load_findings(tuned), tuned)
-    shell = ["bash", "-c", f'cd / && {line}; echo "code $?"']
-    done = run_to_end(shell)
+    done = run_to_end(["bash", "-c", f"cd / && {line}"])
     assert "command not found" not in done.stderr, done.stderr
     assert "no tuning" not in done.stderr
 
@@ -308,8 +288,7 @@ def test_the_axes_of_a_single_call_have_ticks_whatever_its_size_and_time(size: i
 
 
 def test_times_of_the_proof_count_where_both_sides_were_compared_in_it() -> None:
-    proofs = [sample(4096, choice, time_us, 9.0, launch=2) for choice, time_us in ((DEFAULT, 40.0), (RING, 16.0))]
-    points = curve_points(replace(findings(*SAMPLES), proofs=[*proofs, sample(8192, TREE, 1.0, 9.0)]))
+    points = curve_points(findings(proofs=[*proof(4096, 40.0, 16.0), sample(8192, TREE, 1.0, 9.0)]))
     small, large = (points[Scenario("allreduce", 2, 2, size)] for size in (4096, 8192))
     assert (small.default.time_s, small.tuned.time_s) == (pytest.approx(40e-6), pytest.approx(16e-6))
     assert small.default.low_s < small.default.time_s < small.default.high_s
@@ -320,13 +299,9 @@ def test_times_of_the_proof_count_where_both_sides_were_compared_in_it() -> None
 def test_times_side_by_side_agree_with_the_speed_up_where_launches_differ_by_more_than_choices() -> None:
     """The middle launch of the default is not the middle launch of the rule."""
     times_us = {2: (10.0, 9.0), 3: (30.0, 15.0), 4: (32.0, 31.0)}
-    proofs = [
-        sample(4096, choice, time_us, 9.0, launch=launch)
-        for launch, sides in times_us.items()
-        for choice, time_us in zip((DEFAULT, RING), sides, strict=True)
-    ]
+    proofs = [replace(one, launch=launch) for launch, sides in times_us.items() for one in proof(4096, *sides)]
     alone = sample(4096, DEFAULT, 500.0, 9.0, launch=5)
-    point = curve_points(replace(findings(*SAMPLES), proofs=[*proofs, alone]))[Scenario("allreduce", 2, 2, 4096)]
+    point = curve_points(findings(proofs=[*proofs, alone]))[Scenario("allreduce", 2, 2, 4096)]
     speedup = (10.0 / 9.0 * 30.0 / 15.0 * 32.0 / 31.0) ** (1 / 3)
     assert point.default.time_s / point.tuned.time_s == pytest.approx(speedup)
     assert point.default.high_s < 100e-6
@@ -341,11 +316,11 @@ def test_a_default_that_was_timed_as_a_candidate_is_the_default() -> None:
 
 def test_an_application_is_told_its_profile_and_what_each_region_saves_it() -> None:
     shares = {Scenario("allreduce", 2, 2, 4096): 0.1, Scenario("allreduce", 2, 2, 8192): 0.2}
-    page = build_page(replace(findings(*SAMPLES), shares=shares), Path())
+    page = build_page(replace(findings(), shares=shares), Path())
     rows = " ".join(page.split("The application</h3>")[1].split("</table>")[0].split())
     assert '<td>allreduce</td><td class="n">30.0%</td><td class="n">5.00%</td>' in rows
     assert '<td class="n">5.00%</td></tr>' in page.split("The application</h3>")[0]
-    assert "The application</h3>" not in build_page(findings(*SAMPLES), Path())
+    assert "The application</h3>" not in build_page(findings(), Path())
 
 
 @pytest.mark.parametrize(("suffix", "begin"), [("svg", b"<svg"), ("png", b"\x89PNG")])
@@ -360,12 +335,9 @@ def test_the_summary_is_a_picture_for_a_ticket(tuned: Path, suffix: str, begin: 
     assert isinstance(refused.exception, InputError)
 
 
-def test_names_in_a_tuning_cannot_leave_the_page(tuned: Path) -> None:
-    odd = load_findings(tuned)
+def test_names_in_a_tuning_cannot_leave_the_page() -> None:
     evil = "</script><script>alert(1)</script>"
-    odd = Findings(odd.environment, odd.rule_sets, replace(odd.summary, reasons={"allreduce": evil}), odd.samples)
-    page = build_page(odd, Path())
-    assert evil not in page
+    assert evil not in build_page(findings(reasons={"allreduce": evil}), Path())
 
 
 def test_an_unwritable_page_is_said_in_one_line(tuned: Path) -> None:

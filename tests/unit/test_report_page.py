@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from written_summary import read_summary
 
-from colltune.core.proven import Verdict
+from colltune.core.proven import Decision, Summary, TimeShare, Verdict
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, SizeBasis, Status
 from colltune.report.findings import Findings
@@ -23,10 +22,11 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="looking at the page ne
 # Without a sandbox because tests may run as root; without anything that would reach for a network.
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 RING, TREE = Choice("ring"), Choice("tree", (("k", 4),))
+RATIOS = (1.4, 1.45, 1.5, 1.38, 1.42, 1.41, 1.44, 1.46)
 
 
 def campaign() -> Findings:
-    samples, gate, at_s = [], [], 100.0
+    samples, decisions, at_s = [], [], 100.0
     for name in ("allreduce", "alltoall"):
         for nodes in (1, 2, 3):
             for size in (4, 64, 1024, 16384, 262144):
@@ -36,30 +36,20 @@ def campaign() -> Findings:
                     samples.append(Sample(scenario, choice, Status.OK, times, cost_s=0.1, launch=1, started_s=at_s))
                 at_s += 0.3
                 kept = (size.bit_length() // 4 + nodes) % 2 == 0  # no neighbours: more regions than are shown at once
-                gate.append(
-                    {
-                        "scenario": [name, nodes, 4, size],
-                        "choice": "ring" if kept else "tree(k=4)",
-                        "verdict": "kept" if kept else "refused",
-                        "ratios": [1.4, 1.45, 1.5, 1.38, 1.42, 1.41, 1.44, 1.46],
-                        "reason": "for the test",
-                    }
-                )
-    rule_sets = {
-        name: RuleSet(name, SizeBasis.MESSAGE, (Rule(None, None, 1023, DEFAULT), Rule(None, None, None, RING)))
-        for name in ("allreduce", "alltoall")
-    }
-    share = {"launches": 1, "wall_s": 9.0, "inside_collectives_s": 7.0}
-    summary = {"seed": 1, "samples": len(samples), "share": share, "total_s": 20.0, "gate": gate}
+                choice, verdict = (RING, Verdict.KEPT) if kept else (TREE, Verdict.REFUSED)
+                decisions.append(Decision(scenario, choice, verdict, RATIOS, "for the test"))
+    rules = (Rule(None, None, 1023, DEFAULT), Rule(None, None, None, RING))
+    rule_sets = {name: RuleSet(name, SizeBasis.MESSAGE, rules) for name in ("allreduce", "alltoall")}
+    share = TimeShare(launches=1, wall_s=9.0, inside_collectives_s=7.0)
+    summary = Summary(seed=1, samples=len(samples), share=share, total_s=20.0, decisions=tuple(decisions))
     here = Environment("mpich", "5.0.2", "0" * 64, "a machine", 3, 4, "single", {})
     proofs = [replace(s, started_s=s.started_s + 20.0, times_s=tuple(t * 1.05 for t in s.times_s)) for s in samples]
-    return Findings(here, rule_sets, read_summary(summary), samples, proofs)
+    return Findings(here, rule_sets, summary, samples, proofs)
 
 
 @pytest.fixture(scope="module")
 def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("page")
-    path = place / "report.html"
+    path = tmp_path_factory.mktemp("page") / "report.html"
     path.write_text(build_page(campaign(), Path("/tuned")), encoding="utf-8")
     return path
 
