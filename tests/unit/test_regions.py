@@ -6,9 +6,7 @@ from statistics import median
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rule_sets import rule_sets
 
-from colltune.core.decision_table import DecisionTable, Difference
 from colltune.core.interval import Interval
 from colltune.core.judged_together import judged_regions
 from colltune.core.proven import Decision, Verdict, mean_of_kept
@@ -29,48 +27,6 @@ TWO = RuleSet(
         Rule(None, None, None, DEFAULT),
     ),
 )
-
-
-def differences(one: RuleSet, other: RuleSet) -> list[Difference]:
-    return DecisionTable.of(one).differences(DecisionTable.of(other))
-
-
-def contains(region: Region, ppn: int, ranks: int, size: int) -> bool:
-    return region.ppn.holds(ppn) and region.ranks.holds(ranks) and region.size.holds(size)
-
-
-def decide(rule_set: RuleSet, ppn: int, ranks: int, size: int) -> Rule:
-    return next(rule for rule in rule_set.rules if rule.matches(ppn, ranks, size))
-
-
-CALLS = [(ppn, ranks, size) for ppn in range(1, 5) for ranks in range(max(2, ppn), 7) for size in range(8)]
-
-
-@given(rule_sets())
-def test_a_region_holds_exactly_the_calls_that_its_rule_decides(rule_set: RuleSet) -> None:
-    regions = {rule: rule_set.region_of(rule) for rule in rule_set.rules}
-    for call in CALLS:
-        deciding = decide(rule_set, *call)
-        assert [rule for rule, region in regions.items() if contains(region, *call)] == [deciding]
-
-
-@given(rule_sets(), rule_sets())
-def test_differences_are_the_calls_that_are_decided_differently(one: RuleSet, other: RuleSet) -> None:
-    found = differences(one, other)
-    for call in CALLS:
-        pair = decide(one, *call).choice, decide(other, *call).choice
-        hits = [(d.one, d.other) for d in found if contains(d.region, *call)]
-        assert hits == ([pair] if pair[0] != pair[1] else [])
-    assert differences(one, one) == []
-
-
-def test_neighbouring_regions_that_say_the_same_are_one() -> None:
-    one = RuleSet.always("bcast", SizeBasis.MESSAGE)
-    rules = tuple(
-        Rule(ppn, ranks, size, Choice("ring")) for ppn in (2, None) for ranks in (4, None) for size in (8, None)
-    )
-    found = differences(one, RuleSet("bcast", SizeBasis.MESSAGE, rules))
-    assert [d.region for d in found] == [Region(Span(1, None), Span(2, None), Span(0, None))]
 
 
 def test_regions_in_words() -> None:
@@ -113,11 +69,8 @@ def test_what_an_audit_judged_together_is_one_region_with_its_own_interval() -> 
     region = found[0]
     assert region.speedup == REGION
     assert (len(region.decisions), region.compared, region.comparisons) == (3, 1, 2)
-
-
-def test_two_claims_of_one_choice_stay_two_regions() -> None:
-    found = judged_regions([decision(256), decision(512, region=Interval(1.2, 1.1, 1.3))])
-    assert [(one.sizes, one.speedup.low) for one in found] == [("256 B", 1.3), ("512 B", 1.1)]
+    two = judged_regions([decision(256), decision(512, region=Interval(1.2, 1.1, 1.3))])  # claims of one choice
+    assert [(one.sizes, one.speedup.low) for one in two] == [("256 B", 1.3), ("512 B", 1.1)]
 
 
 def test_decisions_that_were_judged_one_by_one_are_told_together_where_they_are_neighbours() -> None:
@@ -128,19 +81,12 @@ def test_decisions_that_were_judged_one_by_one_are_told_together_where_they_are_
     assert found[0].speedup.high == 8.0
 
 
-def test_verdicts_and_choices_are_not_mixed() -> None:
+def test_verdicts_and_choices_are_not_mixed_and_what_was_not_compared_has_no_evidence() -> None:
     some = [decision(64, RING), decision(64 * 2, TREE), decision(256, TREE, verdict=Verdict.REFUSED)]
     assert len(judged_regions(some)) == 3
-
-
-def test_what_was_not_compared_has_no_evidence() -> None:
     [region] = judged_regions([decision(64, RING, region=None, verdict=Verdict.NOT_TRIED)])
-    assert not region.has_evidence
-    assert region.speedup.estimate == 1.0
-
-
-def test_a_scenario_that_was_not_compared_counts_with_its_region() -> None:
-    gain = mean_of_kept([decision(64), decision(128, TREE, 1.9)])
+    assert (region.has_evidence, region.speedup.estimate) == (False, 1.0)
+    gain = mean_of_kept([decision(64), decision(128, TREE, 1.9)])  # one of which was compared
     assert (gain.estimate, gain.low) == pytest.approx((1.5, 1.3))
 
 
@@ -187,11 +133,8 @@ def test_neighbours_are_one_step_away_in_one_direction() -> None:
 
 def test_shapes_with_sizes_of_their_own_lie_beside_each_other() -> None:
     """As those of recorded and profiled calls: 128 B on 4 nodes, 131 B on 8, and nothing near 4 KiB."""
-    few, more = (
-        [Scenario("bcast", nodes, 1, size) for size in sizes] for nodes, sizes in ((4, (128, 4096)), (8, (131,)))
-    )
-    found = neighbours([*few, *more])
-    assert found == {few[0]: [few[1], more[0]], few[1]: [few[0]], more[0]: [few[0]]}
+    short, long, other = (Scenario("bcast", nodes, 1, size) for nodes, size in ((4, 128), (4, 4096), (8, 131)))
+    assert neighbours([short, long, other]) == {short: [long, other], long: [short], other: [short]}
 
 
 def test_a_region_is_cut_where_its_gain_changes_most() -> None:

@@ -12,7 +12,7 @@ from rule_sets import CHOICES, rule_sets
 
 from colltune.core.decision_table import DecisionTable
 from colltune.core.inner_calls import InnerCall
-from colltune.core.rules import Region, RuleSet, Span, Steps
+from colltune.core.rules import Region, Rule, RuleSet, Span, Steps
 from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, SizeBasis, Status
 from colltune.core.space import Space
 from colltune.distill.decide import ClaimCosts, Decided, decide
@@ -82,18 +82,13 @@ def test_a_claim_costs_nothing_while_there_is_time_for_all_and_then_what_another
     claim_s: float, expected: set[Choice]
 ) -> None:
     """The tree gains a third more at the last two sizes only; the proof has 10 s for five sizes."""
-    times = {at(size): (8.0, 5.0, 4.0 if size > 32 else 7.0) for size in SIZES}
-    samples = [
-        Sample(scenario, choice, Status.OK, (time_s,))
-        for scenario, some in times.items()
-        for choice, time_s in zip((DEFAULT, RING, TREE), some, strict=True)
-    ]
-    medians = {(one.scenario, one.choice): one.times_s[0] for one in samples}
-    space = Space("bcast", tuple(times), lambda _scenario: (DEFAULT, RING, TREE))
+    choices = (DEFAULT, RING, TREE)
+    times = {at(size): dict(zip(choices, (8.0, 5.0, 4.0 if size > 32 else 7.0), strict=True)) for size in SIZES}
+    medians = {(scenario, choice): time_s for scenario, some in times.items() for choice, time_s in some.items()}
+    samples = [Sample(*pair, Status.OK, (time_s,)) for pair, time_s in medians.items()]
+    spaces, models = {"bcast": Space("bcast", tuple(times), lambda _one: choices)}, {"bcast": MeasuredModel(medians)}
     costs = ClaimCosts(10.0, lambda _default_s, _gain: claim_s)
-    found = decide(
-        {"bcast": MeasuredModel(medians)}, {"bcast": space}, samples, lambda _one: DEFAULT, 1.03, costs=costs
-    )["bcast"]
+    found = decide(models, spaces, samples, lambda _one: DEFAULT, 1.03, costs=costs)["bcast"]
     assert set(found.choices.values()) == expected
     assert found.gains[at(8)] == pytest.approx(math.log(8.0 / 5.0))
 
@@ -134,9 +129,7 @@ def test_rules_are_few_and_say_what_gains_most(most: int) -> None:
     choices = {s: names[(place + s.nodes) % 3] for place, s in enumerate(scenarios)}
     gains = {s: float(s.nodes) for s in scenarios}
     whole = Decided(choices, gains, dict.fromkeys(scenarios, 1.0))
-    space = Space(
-        "bcast", tuple(scenarios), lambda _scenario: (DEFAULT, *names), lambda s: 100.0 if s.ppn == 2 else 1.0
-    )
+    space = Space("bcast", tuple(scenarios), lambda _s: (DEFAULT, *names), lambda s: 100.0 if s.ppn == 2 else 1.0)
     fewer = with_few_rules(whole, space, SizeBasis.MESSAGE, most)
     rules = distill_proven(fewer.choices, space, SizeBasis.MESSAGE).rules
     assert len(rules) <= most
@@ -175,12 +168,6 @@ def of_ppn(ppn: int, size: int, nodes: int = 1) -> Scenario:
     return Scenario("bcast", nodes, ppn, size)
 
 
-def test_another_collective_stays_as_it_was() -> None:
-    before = {"allreduce": RuleSet.always("allreduce", SizeBasis.MESSAGE, RING)}
-    now = {"bcast": RuleSet.always("bcast", SizeBasis.MESSAGE, BINOMIAL)}
-    assert Overlay((), ()).rule_sets(before, now) == {**before, **now}
-
-
 def test_another_shape_stays_and_the_same_shape_is_replaced() -> None:
     older = {of_ppn(2, size): RING for size in OVERLAID} | {of_ppn(4, size): RING for size in OVERLAID}
     newer = {of_ppn(3, size): BINOMIAL for size in OVERLAID} | {of_ppn(4, size): DEFAULT for size in OVERLAID}
@@ -209,10 +196,11 @@ def test_what_was_not_tried_stays_proven_as_before() -> None:
     assert [size for size in OVERLAID if merged.evaluate(of_ppn(2, size)) == RING] == [512]
 
 
-def test_a_collective_whose_bits_are_fixed_is_replaced_whole() -> None:
+def test_a_collective_whose_bits_are_fixed_is_replaced_whole_and_another_stays_as_it_was() -> None:
     older, newer = proven({of_ppn(2, 64): RING}), proven({of_ppn(4, 64): BINOMIAL})
     overlay = Overlay([of_ppn(4, 64)], [of_ppn(4, 64)], whole={"bcast"})
-    assert overlay.rule_sets({"bcast": older}, {"bcast": newer}) == {"bcast": newer}
+    other = {"allreduce": RuleSet.always("allreduce", SizeBasis.MESSAGE, RING)}
+    assert overlay.rule_sets({"bcast": older, **other}, {"bcast": newer}) == {"bcast": newer, **other}
 
 
 _CHOICES = st.sampled_from((DEFAULT, RING, BINOMIAL))
@@ -246,6 +234,7 @@ def test_every_scenario_that_was_looked_at_is_as_it_was_found_last(
 
 
 CALLS = [(ppn, ranks, size) for ppn in range(1, 5) for ranks in range(1, 7) for size in range(8)]
+MADE = {(ppn, ranks, size) for ppn, ranks, size in CALLS if ranks >= max(2, ppn)}  # by some job
 
 
 tables = rule_sets().map(DecisionTable.of)
@@ -256,49 +245,53 @@ steps = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 2))).map(
 )
 
 
+def holds(region: Region, ppn: int, ranks: int, size: int) -> bool:
+    return region.ppn.holds(ppn) and region.ranks.holds(ranks) and region.size.holds(size)
+
+
 @given(rule_sets())
-def test_a_table_decides_as_its_rules(rule_set: RuleSet) -> None:
+def test_a_table_decides_as_its_rules_and_the_regions_of_both_hold_each_call_once(rule_set: RuleSet) -> None:
     table = DecisionTable.of(rule_set)
-    for call in CALLS:
-        assert table.at(*call) == next(rule.choice for rule in rule_set.rules if rule.matches(*call))
-
-
-@given(tables)
-def test_from_a_table_to_rules_and_back(table: DecisionTable) -> None:
+    walked, regions = list(table.walk()), {rule: rule_set.region_of(rule) for rule in rule_set.rules}
     assert DecisionTable.of(table.rule_set()) == table
-
-
-@given(tables)
-def test_the_regions_of_a_walk_hold_each_call_once(table: DecisionTable) -> None:
-    walked = list(table.walk())
-    for ppn, ranks, size in CALLS:
-        hits = [c for r, c in walked if r.ppn.holds(ppn) and r.ranks.holds(ranks) and r.size.holds(size)]
-        assert hits == [table.at(ppn, ranks, size)]
+    for call in CALLS:
+        deciding = next(rule for rule in rule_set.rules if rule.matches(*call))
+        assert table.at(*call) == deciding.choice
+        assert [choice for region, choice in walked if holds(region, *call)] == [deciding.choice]
+        if call in MADE:
+            assert [rule for rule, region in regions.items() if holds(region, *call)] == [deciding]
 
 
 @given(tables, tables)
 def test_operations_of_two_tables_act_call_by_call(one: DecisionTable, other: DecisionTable) -> None:
+    differences = one.differences(other)
+    assert one.differences(one) == []
     for call in CALLS:
         a, b = one.at(*call), other.at(*call)
         assert one.merge(other).at(*call) == (b if a == DEFAULT else a)
+        if call in MADE:
+            differing = [(found.one, found.other) for found in differences if holds(found.region, *call)]
+            assert differing == ([(a, b)] if a != b else [])
 
 
-@given(tables)
-def test_what_is_merged_with_itself_stays(one: DecisionTable) -> None:
-    assert one.merge(one) == one
+def test_neighbouring_differences_are_one() -> None:
+    rules = tuple(Rule(ppn, ranks, size, RING) for ppn in (2, None) for ranks in (4, None) for size in (8, None))
+    one, other = DecisionTable.always("bcast", SizeBasis.MESSAGE), RuleSet("bcast", SizeBasis.MESSAGE, rules)
+    (found,) = one.differences(DecisionTable.of(other))
+    assert found.region == Region(Span(1, None), Span(2, None), Span(0, None))
 
 
 @given(tables, tables, tables)
 def test_merging_does_not_depend_on_the_grouping(one: DecisionTable, two: DecisionTable, three: DecisionTable) -> None:
+    assert one.merge(one) == one
     assert one.merge(two).merge(three) == one.merge(two.merge(three))
 
 
 @given(tables, regions)
 def test_a_restricted_table_is_the_default_outside(table: DecisionTable, region: Region) -> None:
     restricted = table.restrict(region)
-    for ppn, ranks, size in CALLS:
-        inside = region.ppn.holds(ppn) and region.ranks.holds(ranks) and region.size.holds(size)
-        assert restricted.at(ppn, ranks, size) == (table.at(ppn, ranks, size) if inside else DEFAULT)
+    for call in CALLS:
+        assert restricted.at(*call) == (table.at(*call) if holds(region, *call) else DEFAULT)
 
 
 @given(tables, st.sampled_from(CHOICES))
@@ -329,8 +322,7 @@ def test_the_spans_of_steps_follow_one_another(some: Steps[int], least: int) -> 
 
 @given(rule_sets())
 def test_a_shape_has_its_own_decisions_and_all_others_the_rest(rule_set: RuleSet) -> None:
-    ring, tree = Choice("ring"), Choice("tree")
-    shapes = {(2, 2): Steps.of([(8, ring), (None, DEFAULT)]), (4, 2): Steps.always(tree), (3, 1): Steps.always(ring)}
+    shapes = {(2, 2): Steps.of([(8, RING), (None, DEFAULT)]), (4, 2): Steps.always(TREE), (3, 1): Steps.always(RING)}
     table = DecisionTable.of_shapes("bcast", rule_set.basis, shapes)
     for ppn, ranks, size in CALLS:
         decided = {(p, n * p): some for (n, p), some in shapes.items()}
@@ -339,17 +331,16 @@ def test_a_shape_has_its_own_decisions_and_all_others_the_rest(rule_set: RuleSet
 
 
 def test_between_two_shapes_of_one_ppn_decides_who_is_asked() -> None:
-    ring = Choice("ring")
     asked: list[tuple[int, Span]] = []
 
     def between(ppn: int, counts: Span, one: Steps[Choice], _other: Steps[Choice]) -> Steps[Choice]:
         asked.append((ppn, counts))
         return one
 
-    shapes = {(2, 2): Steps.always(ring), (4, 2): Steps.always(Choice("tree"))}
+    shapes = {(2, 2): Steps.always(RING), (4, 2): Steps.always(TREE)}
     table = DecisionTable.of_shapes("bcast", SizeBasis.MESSAGE, shapes, between=between)
     assert asked == [(2, Span(5, 7))]
-    assert [table.at(2, ranks, 1) for ranks in (3, 4, 7, 8, 9)] == [DEFAULT, ring, ring, Choice("tree"), DEFAULT]
+    assert [table.at(2, ranks, 1) for ranks in (3, 4, 7, 8, 9)] == [DEFAULT, RING, RING, TREE, DEFAULT]
 
 
 @pytest.mark.parametrize(
