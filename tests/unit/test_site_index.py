@@ -180,16 +180,6 @@ def test_an_entry_with_an_impossible_number_does_not_stop_the_others(
     assert len(notes) == 1
 
 
-def test_entries_of_twenty_jobs_are_asked_for_one_by_one_and_all_at_once_alike(store: SiteStore) -> None:
-    for number in range(20):
-        made = replace(sample(0, 1e-5 * (1 + number)), started_s=NOW_S + number)
-        store.add(replace(entry(number), samples=(made,), compared=look(0)))
-        open_index(store, KEY)
-    one_by_one = all_of(open_index(store, KEY))
-    store.index_path(KEY).unlink()
-    assert all_of(open_index(store, KEY)) == one_by_one
-
-
 CHOICES = [DEFAULT, Choice("tree"), Choice("chain", (("k", 2),)), Choice("chain", (("k", 4),))]
 
 
@@ -211,23 +201,21 @@ def _drawn_entries(store: SiteStore, seed: int, jobs: int) -> None:
     for job in range(jobs):
         places = [scenario() for _ in range(4)]
         samples = [taken(place, choice) for place in places for choice in draw.sample(CHOICES, 3)]
-        looks = [
-            taken(place, choice, launch, launch)
-            for launch in (1, 2)
-            for place in places[:2]
-            for choice in (DEFAULT, CHOICES[1 + launch])
-        ]
+        compared = [(1, DEFAULT), (1, CHOICES[2]), (2, DEFAULT), (2, CHOICES[3])]
+        looks = [taken(place, choice, launch, launch) for place in places[:2] for launch, choice in compared]
         changed = ("reduce",) if draw.random() < 0.2 else ()
         said = replace(entry(job).provenance, began_s=NOW_S + job, ended_s=NOW_S + 2e6 + job)
         store.add(replace(entry(job), provenance=said, samples=samples, compared=looks, changed=changed))
 
 
-def _read_plainly(
-    store: SiteStore,
-) -> tuple[dict[tuple[Scenario, Choice], tuple[float, str, Sample]], dict[tuple[Scenario, Choice], list[PairedRatio]]]:
+Pair = tuple[Scenario, Choice]
+Newest = dict[Pair, tuple[float, str, Sample]]
+
+
+def _read_plainly(store: SiteStore) -> tuple[Newest, dict[Pair, list[PairedRatio]]]:
     """The newest sample of each pair, and the comparisons that still count, out of the entries themselves."""
-    newest: dict[tuple[Scenario, Choice], tuple[float, str, Sample]] = {}
-    compared: defaultdict[tuple[Scenario, Choice], list[PairedRatio]] = defaultdict(list)
+    newest: Newest = {}
+    compared: defaultdict[Pair, list[PairedRatio]] = defaultdict(list)
     entries = {name: store.read(KEY, name) for name in store.names()[KEY]}
     for name, one in entries.items():
         for taken in one.samples:
@@ -251,27 +239,22 @@ def test_a_job_reads_what_the_entries_say_when_they_are_read_one_by_one(
     newest, compared = _read_plainly(store)
     for parts, names in ((shapes(4, 2), ("bcast", "reduce")), (shapes(2, 2), ("reduce",))):
         known, index = recall(store, HERE, names, parts)
-        within = {
-            pair: at
-            for pair, at in newest.items()
-            if pair[0].collective in names and (pair[0].nodes, pair[0].ppn) in parts
-        }
+        asked = {Scenario(name, *part, 4 << power) for name in names for part in parts for power in range(4)}
+        within = {pair: at for pair, at in newest.items() if pair[0] in asked}
         assert len(within) > 20
         assert {(one.scenario, one.choice): one for one in known.samples} == {p: at[2] for p, at in within.items()}
-        assert {(one, date_s) for one, _, date_s in dated(index, names, parts)} == {
-            (at[2], at[0]) for at in within.values()
-        }
+        taken = {(one, date_s) for one, _, date_s in dated(index, names, parts)}
+        assert taken == {(at[2], at[0]) for at in within.values()}
         assert {(one.scenario, one.choice) for one in known.side_by_side} == _side_by_side(within)
-    asked = [*compared, (Scenario("bcast", 4, 2, 1 << 20), CHOICES[1])]
-    assert index.compared(asked) == [look for pair in asked for look in compared.get(pair, [])]
-    assert index.compared(asked, NOW_S + 2e6 + 15) == [
-        look for pair in asked for look in compared.get(pair, []) if look.date_s >= NOW_S + 2e6 + 15
-    ]
+    pairs = [*compared, (Scenario("bcast", 4, 2, 1 << 20), CHOICES[1])]
+    looks = [look for pair in pairs for look in compared.get(pair, [])]
+    assert index.compared(pairs) == looks
+    assert index.compared(pairs, NOW_S + 2e6 + 15) == [look for look in looks if look.date_s >= NOW_S + 2e6 + 15]
 
 
-def _side_by_side(within: dict[tuple[Scenario, Choice], tuple[float, str, Sample]]) -> set[tuple[Scenario, Choice]]:
+def _side_by_side(within: Newest) -> set[Pair]:
     """Of each scenario the choices of the job that has most of the newest samples, the default among several."""
-    found: set[tuple[Scenario, Choice]] = set()
+    found: set[Pair] = set()
     for scenario in {pair[0] for pair in within}:
         jobs: defaultdict[str, list[tuple[str, Choice, float]]] = defaultdict(list)
         for (place, choice), (date_s, name, _) in within.items():

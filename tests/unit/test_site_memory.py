@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from memory_bench import ENVIRONMENT, MemoryBench, MemoryLibrary
+from test_tune_in_memory import RING, truth
 
 from colltune.core.proven import Decision, Summary, Verdict, Why
 from colltune.core.sample import DEFAULT, Choice, Environment, Scenario
@@ -23,14 +24,7 @@ from colltune.site.store import INBOX, SiteStore
 from colltune.store.tuning import Tuning, load_tuning
 from colltune_study.simulated.drawn import Noise
 
-RING = Choice("scatter_ring_allgather")
 NOISY = Noise(spread=0.05, tail_share=0.02, drift=0.02, unevenness=0.01, own_mode=1.02, own_share=0.5)
-
-
-def truth(scenario: Scenario, choice: Choice) -> float:
-    """The ring is slow to start and sends twice as fast; nb is slower than the default everywhere."""
-    sending_s = scenario.ranks * scenario.size_bytes * 1e-9
-    return {"default": 4e-6 + sending_s, "nb": 6e-6 + sending_s, RING.algorithm: 8e-6 + sending_s / 2}[choice.algorithm]
 
 
 def small(kind: type[MemoryBench], launch_s: float = 0.5, nodes: int = 2, **changes: object) -> MemoryBench:
@@ -42,14 +36,8 @@ def small(kind: type[MemoryBench], launch_s: float = 0.5, nodes: int = 2, **chan
 def job(
     bench: MemoryBench, store: SiteStore, out: Path, said: list[str] | None = None, budget_s: float = 300.0
 ) -> TuneResult:
-    options = TuneOptions(
-        ["bcast"],
-        1 << 12,
-        1 << 20,
-        budget_s,
-        seed=len(list((store.directory / INBOX).iterdir())),
-        store=store.directory,
-    )
+    seed = len(list((store.directory / INBOX).iterdir()))
+    options = TuneOptions(["bcast"], 1 << 12, 1 << 20, budget_s, seed=seed, store=store.directory)
     return tune(bench, options, out, Listener(note=[].append if said is None else said.append))
 
 
@@ -77,9 +65,8 @@ def test_the_next_job_hands_over_the_same_without_measuring_it_again(
     assert sum(bool(one.tuned) for one in entries) == 1
     if kind is MemoryLibrary:
         assert any("an earlier job of this shape compared and checked" in text for text in said)
-    assert any(
-        re.match(r"job 2 of this shape: \d+% of the gain that was found is proven, \d+ calls? open", t) for t in said
-    )
+    progress = r"job 2 of this shape: \d+% of the gain that was found is proven, \d+ calls? open"
+    assert any(re.match(progress, text) for text in said)
 
 
 def test_a_smaller_job_begins_with_what_a_larger_one_measured_of_its_shape(store: SiteStore, tmp_path: Path) -> None:
@@ -155,14 +142,10 @@ def test_a_job_of_fewer_collectives_leaves_the_last_tuning_what_it_is(store: Sit
 
 
 def test_other_builds_levels_and_fabrics_are_other_machines(store: SiteStore, tmp_path: Path) -> None:
-    first = small(MemoryBench)
-    job(first, store, tmp_path / "first")
-    for number, changes in enumerate(
-        ({"mpi_build": "1" * 64}, {"thread_level": "multiple"}, {"facts": {"fabric": "x"}})
-    ):
+    job(small(MemoryBench), store, tmp_path / "first")
+    for name, value in (("mpi_build", "1" * 64), ("thread_level", "multiple"), ("facts", {"fabric": "x"})):
         said: list[str] = []
-        bench = small(MemoryBench, **changes)
-        job(bench, store, tmp_path / f"out{number}", said)
+        job(small(MemoryBench, **{name: value}), store, tmp_path / name, said)
         assert "the store is new here" in said
 
 

@@ -11,12 +11,13 @@ from test_site_release import FILES, NOW, lint, store_of_two, tuned
 from test_site_store import HERE, NOW_S, entry
 
 from colltune.core.sample import Choice
-from colltune.site.release import activate, publish
+from colltune.site.release import Release, activate, publish
 from colltune.site.store import SiteStore
 from commands import run_to_end
 
 NAME = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
-needs_lmod = pytest.mark.skipif(not Path("/usr/share/lmod/lmod/libexec/lmod").exists(), reason="no Lmod (apt: lmod)")
+_LMOD = "/usr/share/lmod/lmod/libexec/lmod"
+needs_lmod = pytest.mark.skipif(not Path(_LMOD).exists(), reason="no Lmod (apt: lmod)")
 # Debian installs one of both; beside Lmod the other may be unpacked under /opt.
 _TCL = next(
     (str(one) for root in ("/usr", "/opt/environment-modules/usr") for one in Path(root).glob("lib/*/modulecmd.tcl")),
@@ -32,12 +33,9 @@ def store(tmp_path: Path) -> SiteStore:
     return store_of_two(tmp_path)
 
 
-def loaded(lines: str) -> dict[str, str]:
-    """The variables that the output of a module command sets in a shell."""
-    script = f"{lines}\nenv -0"
-    clean = {"PATH": os.environ["PATH"], "MODULEPATH": ""}
-    done = run_to_end(["bash", "-c", script], check=True, env=clean)
-    return dict(line.split("=", 1) for line in done.stdout.split("\0") if "=" in line)
+def published(store: SiteStore, when_s: float = NOW) -> Release:
+    """It is active, too."""
+    return activate(store, publish(store, "root", "1", lint, when_s).name)
 
 
 KINDS = [
@@ -60,8 +58,7 @@ JOBS = [
 def test_the_module_loads_the_tuning_of_the_jobs_shape(
     store: SiteStore, command: str, kind: str, nodes: str, tasks: str, chosen: str
 ) -> None:
-    release = publish(store, "root", "1", lint, NOW)
-    activate(store, release.name)
+    release = published(store)
     job = {"SLURM_JOB_NUM_NODES": nodes, "SLURM_TASKS_PER_NODE": tasks} if nodes else {}
     found = load_module(store, command, kind, job)
     if not chosen:
@@ -79,14 +76,14 @@ def test_the_module_loads_the_tuning_of_the_jobs_shape(
 def test_the_module_refuses_another_build_of_the_library(
     store: SiteStore, tmp_path: Path, command: str, kind: str
 ) -> None:
-    activate(store, publish(store, "root", "1", lint, NOW).name)
+    published(store)
     (tmp_path / "libmpi.so").write_bytes(b"upgraded")
     assert NAME not in load_module(store, command, kind, {})
 
 
 @pytest.mark.parametrize(("command", "kind"), KINDS)
 def test_a_value_of_the_users_own_comes_back(store: SiteStore, command: str, kind: str) -> None:
-    activate(store, publish(store, "root", "1", lint, NOW).name)
+    published(store)
     found = load_module(store, command, kind, {NAME: "/home/me/own.json"})
     assert found[NAME].endswith("4x2/mpich/mpich-coll.json")
     left = load_module(store, command, kind, found, verb="unload")
@@ -96,24 +93,21 @@ def test_a_value_of_the_users_own_comes_back(store: SiteStore, command: str, kin
 
 @pytest.mark.parametrize(("command", "kind"), KINDS)
 def test_the_help_says_how_to_see_who_signed_it(store: SiteStore, command: str, kind: str) -> None:
-    release = publish(store, "root", "1", lint, NOW)
-    activate(store, release.name)
+    release = published(store)
     (module,) = [one for one in (release.place / "modules" / kind).rglob("*") if one.is_file()]
     assert str(release.place.resolve()) in module.read_text()
     assert "ssh-keygen -Y verify" in module.read_text()
 
 
-def load_module(
-    store: SiteStore, by: str, kind: str, job: dict[str, str], verb: str = "load", path: str = ""
-) -> dict[str, str]:
-    """The environment after ``module load``, or another ``verb``; ``path`` comes before PATH."""
-    modules = store.outbox / "active/modules" / kind
-    command = ["/usr/share/lmod/lmod/libexec/lmod", "bash"]
-    if by == "tcl":
-        command = [_TCL, "bash"]
-    around = {"PATH": f"{path}:{os.environ['PATH']}", "HOME": "/nonexistent", "MODULEPATH": str(modules), **job}
-    done = run_to_end([*command, verb, "colltune-tuned/mpich-5.0.2"], env=around)
-    return loaded(done.stdout)
+def load_module(store: SiteStore, by: str, kind: str, job: dict[str, str], verb: str = "load") -> dict[str, str]:
+    """The environment after ``module load``, or another ``verb``."""
+    command = [_TCL if by == "tcl" else _LMOD, "bash", verb, "colltune-tuned/mpich-5.0.2"]
+    around = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", **job}
+    around["MODULEPATH"] = str(store.outbox / "active/modules" / kind)
+    lines = run_to_end(command, env=around).stdout
+    clean = {"PATH": os.environ["PATH"], "MODULEPATH": ""}
+    done = run_to_end(["bash", "-c", f"{lines}\nenv -0"], check=True, env=clean)
+    return dict(line.split("=", 1) for line in done.stdout.split("\0") if "=" in line)
 
 
 def test_module_files_say_nothing_that_a_shell_of_modules_would_run(store: SiteStore, tmp_path: Path) -> None:
@@ -133,8 +127,7 @@ def test_what_was_loaded_is_unloaded_whatever_is_active_by_then(
     store: SiteStore, tmp_path: Path, command: str, kind: str
 ) -> None:
     """The release that the job has loaded sets a variable of which the later one does not know."""
-    first = publish(store, "root", "1", lint, NOW)
-    activate(store, first.name)
+    first = published(store)
     shapes = first.place / "modules/shapes/mpich-5.0.2"
     shapes.chmod(0o644)
     shapes.write_text(shapes.read_text() + "set MPIR_CVAR_NEW_FILE {directory}/new.json\n")
@@ -142,6 +135,6 @@ def test_what_was_loaded_is_unloaded_whatever_is_active_by_then(
     assert found["MPIR_CVAR_NEW_FILE"].endswith("4x2/new.json")
     later = replace(entry(2).provenance, began_s=NOW_S + 9.0)
     store.add(replace(tuned(tmp_path, 2, choice=Choice("ring")), provenance=later))
-    activate(store, publish(store, "root", "1", lint, NOW + 1.0).name)
+    published(store, NOW + 1.0)
     left = load_module(store, command, kind, found, verb="unload")
     assert not {NAME, "MPIR_CVAR_NEW_FILE", "COLLTUNE_RELEASE", "COLLTUNE_TUNED"} & left.keys()

@@ -35,12 +35,9 @@ def tuned(place: Path, nodes: int = 4, ppn: int = 2, choice: Choice = TREE, **ch
     here = replace(HERE, nodes=nodes, ppn=ppn, facts={**HERE.facts, "libmpi": str(place / "libmpi.so")})
     rules = RuleSet("bcast", SizeBasis.MESSAGE, (Rule(None, None, 512, DEFAULT), Rule(None, None, None, choice)))
     proven = Decision(Scenario("bcast", nodes, ppn, 1024), choice, Verdict.KEPT, (2.0,) * 9, "faster")
-    tuning = replace(
-        Tuning(here, {"bcast": rules}, FILES, VARIABLES, Summary(decisions=(proven,))),
-        **changes,  # type: ignore[arg-type]
-    )
+    tuning = Tuning(here, {"bcast": rules}, FILES, VARIABLES, Summary(decisions=(proven,)))
     out = place / f"tuned-{nodes}x{ppn}"
-    save_tuning(out, tuning)
+    save_tuning(out, replace(tuning, **changes))  # type: ignore[arg-type]
     return replace(entry(nodes), environment=here, files={**FILES, MANIFEST: (out / MANIFEST).read_bytes()})
 
 
@@ -97,13 +94,9 @@ def test_what_is_not_proven_is_left_out_with_the_reason(tmp_path: Path, changes:
 
 def test_provisional_decisions_are_left_out(tmp_path: Path) -> None:
     store = SiteStore.made(tmp_path / "store")
-    found = tuned(tmp_path, 2)
-    rules = RuleSet.always("bcast", SizeBasis.MESSAGE)
-    save_tuning(
-        tmp_path / "p",
-        Tuning(HERE, {"bcast": rules}, FILES, VARIABLES, provisional=Provisional({"bcast": rules}, {}, {})),
-    )
-    store.add(replace(found, files={**FILES, MANIFEST: (tmp_path / "p" / MANIFEST).read_bytes()}))
+    rules = {"bcast": RuleSet.always("bcast", SizeBasis.MESSAGE)}
+    save_tuning(tmp_path, Tuning(HERE, rules, FILES, VARIABLES, provisional=Provisional(rules, {}, {})))
+    store.add(replace(tuned(tmp_path, 2), files={**FILES, MANIFEST: (tmp_path / MANIFEST).read_bytes()}))
     with pytest.raises(InputError, match="provisional"):
         publish(store, "root", "1", lint, NOW)
 
@@ -204,10 +197,8 @@ def test_the_commands_of_an_administrator(store: SiteStore, tmp_path: Path, monk
     assert "releases: none; active: none" in shown
     first = said("publish").split("published ")[1].split(".")[0]
     assert first in said("activate", first)
-    store.add(tuned(tmp_path, 4, choice=Choice("ring")))
-    store.add(
-        replace(tuned(tmp_path, 4, choice=Choice("ring")), provenance=replace(entry(4).provenance, began_s=NOW_S + 9))
-    )
+    later = replace(entry(4).provenance, began_s=NOW_S + 9)
+    store.add(replace(tuned(tmp_path, 4, choice=Choice("ring")), provenance=later))
     monkeypatch.setattr("time.time", lambda: NOW + 1)
     second = said("publish").split("published ")[1].split(".")[0]
     said("activate", second)
