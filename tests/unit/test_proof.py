@@ -28,8 +28,8 @@ from colltune_study.simulated.drawn import SimulatedSource
 
 HERE = replace(ENVIRONMENT, nodes=4, ppn=4)
 FAST, RING, TREE = Choice("nb"), Choice("ring"), parse_choice("alpha+tree(k=3)")
-# How many times as slow a scenario is under rules as the choice that they make there.
-Slowdown = Callable[[Mapping[str, RuleSet], Scenario], float]
+# How many times as slow a scenario is under rules of bcast as the choice that they make there.
+Slowdown = Callable[[RuleSet, Scenario], float]
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Bench(MemoryLibrary):
     def launch(self, seed: int, variables: Mapping[str, str] | None = None, **_more: object) -> SimulatedSource:
         def under_files(scenario: Scenario, _choice: Choice) -> float | Status:
             time_s = self.truth(scenario, self.in_force[scenario.collective].evaluate(scenario))
-            return time_s if isinstance(time_s, Status) else time_s * self.slowed(self.in_force, scenario)
+            return time_s if isinstance(time_s, Status) else time_s * self.slowed(self.in_force["bcast"], scenario)
 
         return self._launched(seed, under_files if variables else self.truth)
 
@@ -115,39 +115,26 @@ def test_what_is_as_fast_in_force_as_it_was_proven_stays(tmp_path: Path) -> None
     assert len(bench.launches) == 2 * 5
 
 
-def test_what_is_not_faster_in_force_goes_and_the_others_stay(tmp_path: Path) -> None:
-    other = Scenario("bcast", 4, 2, 4096)
+LONG, SUM = Scenario("bcast", 4, 2, 4096), Scenario("allreduce", 4, 2, 64)
 
-    def slowed(rules: Mapping[str, RuleSet], scenario: Scenario) -> float:
-        return 2.2 if scenario == MINE and rules["bcast"].evaluate(MINE) == FAST else 1.0
 
-    found = keep_what_pays(Bench(usual, slowed=slowed), tmp_path, kept(MINE, FAST), kept(other, FAST))
-    assert "only 0.9" in found[MINE]
+@pytest.mark.parametrize(
+    ("choice", "slowed", "reason", "other"),
+    [
+        (FAST, lambda rules, one: 2.2 if one == MINE and rules.evaluate(MINE) == FAST else 1.0, "only 0.9", LONG),
+        # All rules of a collective go where what has none is slower.
+        (FAST, lambda rules, one: 1.5 if one.collective == "bcast" and one.ppn == 4 else 1.0, "slows", SUM),
+        # The leaders of 4 x 2 are those of 4 x 4, which has no rule, but runs a composition by default.
+        (TREE, lambda rules, one: 1.5 if one == BESIDE and rules.evaluate(MINE) == TREE else 1.0, "slows 4 x 4", LONG),
+    ],
+)
+def test_what_is_not_faster_in_force_or_slows_others_goes_alone(
+    choice: Choice, slowed: Slowdown, reason: str, other: Scenario, tmp_path: Path
+) -> None:
+    found = keep_what_pays(Bench(usual, slowed=slowed), tmp_path, kept(MINE, choice), kept(other, FAST))
+    assert reason in found[MINE]
     assert found[other] == "kept"
-
-
-def test_all_rules_of_a_collective_go_that_slow_what_has_none(tmp_path: Path) -> None:
-
-    def slowed(_rules: Mapping[str, RuleSet], scenario: Scenario) -> float:
-        return 1.5 if scenario.collective == "bcast" and scenario.ppn == 4 else 1.0
-
-    sum_ = Scenario("allreduce", 4, 2, 64)
-    found = keep_what_pays(Bench(usual, slowed=slowed), tmp_path, kept(MINE, FAST), kept(sum_, FAST))
-    assert "slows" in found[MINE]
-    assert found[sum_] == "kept"
-
-
-def test_a_rule_goes_alone_that_slows_others_by_what_runs_below_their_composition(tmp_path: Path) -> None:
-    """The leaders of 4 x 2 are those of 4 x 4, which has no rule, but runs a composition by default."""
-    other = Scenario("bcast", 4, 2, 4096)
-
-    def slowed(rules: Mapping[str, RuleSet], scenario: Scenario) -> float:
-        return 1.5 if scenario == BESIDE and rules["bcast"].evaluate(MINE) == TREE else 1.0
-
-    found = keep_what_pays(Bench(usual, slowed=slowed), tmp_path, kept(MINE, TREE), kept(other, FAST))
-    assert "it slows 4 x 4 ranks" in found[MINE]
-    assert found[other] == "kept"
-    assert keep_what_pays(Bench(usual), tmp_path, kept(MINE, TREE)) == {MINE: "kept"}
+    assert keep_what_pays(Bench(usual), tmp_path, kept(MINE, choice)) == {MINE: "kept"}
 
 
 def test_where_time_is_short_there_are_fewer_launches_but_three_of_each_kind(tmp_path: Path) -> None:
