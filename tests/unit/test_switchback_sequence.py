@@ -1,32 +1,25 @@
 """The preloaded library: the sequence of an experiment, and the tables of which its wrappers are made."""
 
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from commands import run_to_end
+from compiled import program
 
-_ROOT = Path(__file__).resolve().parents[2]
+_NATIVE = Path(__file__).resolve().parents[2] / "native"
+_SHIM = _NATIVE / "shim"
 _SANITIZED = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 
 @pytest.fixture(scope="module")
-def ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def ranks() -> Path:
     """The program that follows the sequence on many ranks, without an MPI."""
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("no C compiler")
-    program = tmp_path_factory.mktemp("switchback") / "switchback_ranks"
-    sources = [_ROOT / "native/shim/switchback.c", _ROOT / "tests/native/switchback_ranks.c"]
-    flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", *_SANITIZED, f"-I{_ROOT / 'native/shim'}"]
-    subprocess.run([compiler, *flags, *map(str, sources), "-lm", "-o", str(program)], check=True, timeout=100)
-    return program
+    return Path(program("cc", "switchback_ranks.c", _SHIM / "switchback.c", "-O2", *_SANITIZED, f"-I{_SHIM}"))
 
 
-def figures(program: Path, *arguments: str) -> dict[str, int]:
-    done = run_to_end([str(program), *arguments], check=True)
+def figures(ranks: Path, *arguments: str) -> dict[str, int]:
+    done = run_to_end([ranks, *arguments], check=True)
     return {name: int(value) for name, value in (item.split("=") for item in done.stdout.split())}
 
 
@@ -82,7 +75,6 @@ def test_most_of_a_run_tries_nothing_that_is_twice_as_slow(ranks: Path) -> None:
     assert figures(ranks, "3", "4", "try", "200")["tuned"] < 2000
 
 
-_COMMON = Path(__file__).resolve().parents[2] / "native" / "common"
 _ASK = """#include "collectives.h"
 #define NAME(NAME, UPPER, SIGNATURE, FORM, COUNT, DISPL, LARGE) NAME FORM CT_PARAMETERS(SIGNATURE, FORM, COUNT, DISPL);
 CT_EACH_FUNCTION(NAME)
@@ -92,10 +84,7 @@ CT_EACH_FUNCTION(NAME)
 @pytest.fixture(scope="module")
 def functions() -> dict[str, str]:
     """By name, the form and the parameters of each function, as the preprocessor makes them."""
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("no C compiler")
-    command = [compiler, "-E", "-P", "-x", "c", f"-I{_COMMON}", "-"]
+    command = ["cc", "-E", "-P", "-x", "c", f"-I{_NATIVE / 'common'}", "-"]
     text = run_to_end(command, input=_ASK, check=True).stdout
     lines = (" ".join(line.split()) for line in text.split(";") if line.strip())
     return dict(line.split(" ", 1) for line in lines)
