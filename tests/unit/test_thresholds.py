@@ -10,17 +10,15 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from colltune.bench.backends import open_backend
-from colltune.cli.app import app
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, SizeBasis, Status
 from colltune.emit.mpich.defaults import holds_named_trees
 from colltune.emit.thresholds import MODELS, fit, format_fits, parse_thresholds, thresholds_file
 from colltune.mpi.installation import Installation, Launcher, Library
-from colltune.session.export import FORMATS, export, export_to
+from colltune.session.export import export, export_to
 from colltune.store.journal import Journal
 from colltune.store.tuning import JOURNAL, Tuning, save_tuning
 from commands import colltune
@@ -135,19 +133,14 @@ def test_a_file_that_sets_anything_else_is_refused(line: str) -> None:
         parse_thresholds(f"# of somebody\n{line}\n".encode(), "x.env")
 
 
-def environment(mpi: str, version: str) -> Environment:
-    return Environment(mpi, version, "0" * 64, "a machine", 1, 8, "single", {})
+def environment(mpi: str) -> Environment:
+    return Environment(mpi, "5.0.2", "0" * 64, "a machine", 1, 8, "single", {})
 
 
-def two_steps(collective: str, basis: SizeBasis, low: Choice, high: Choice = DEFAULT) -> RuleSet:
-    """``low`` to 4 KiB, then ``high``."""
-    return RuleSet(collective, basis, (Rule(None, None, 4096, low), Rule(None, None, None, high)))
-
-
-def saved(place: Path, where: Environment, rules: RuleSet, **files: bytes) -> Path:
-    written = {f"{where.mpi}/{name}": data for name, data in files.items()}
-    save_tuning(place, Tuning(where, {rules.collective: rules}, written, {}))
-    return place
+def saved(place: Path, where: Environment, collective: str, choice: Choice) -> None:
+    """A tuning whose rules say ``choice`` to 4 KiB, and then the default."""
+    rules = (Rule(None, None, 4096, choice), Rule(None, None, None, DEFAULT))
+    save_tuning(place, Tuning(where, {collective: RuleSet(collective, SizeBasis.MESSAGE, rules)}, {}, {}))
 
 
 def test_an_mpich_with_named_trees_is_not_measured(tmp_path: Path) -> None:
@@ -165,18 +158,19 @@ def test_an_mpich_with_named_trees_is_not_measured(tmp_path: Path) -> None:
 SHORT = "MPIR_CVAR_ALLREDUCE_SHORT_MSG_SIZE"
 
 
-def measured(place: Path) -> Path:
+@pytest.fixture
+def measured(tmp_path: Path) -> Path:
     """The two algorithms cross at 1,000 bytes on 8 processes, at 100,000 on 16, and never on 32."""
-    where = environment("mpich", "5.0.2")
-    saved(place, where, two_steps("allreduce", SizeBasis.MESSAGE, Choice("recursive_doubling")))
-    with Journal.create(place / JOURNAL, where) as journal:
+    where = environment("mpich")
+    saved(tmp_path, where, "allreduce", Choice("recursive_doubling"))
+    with Journal.create(tmp_path / JOURNAL, where) as journal:
         for nodes, crossing in ((1, 1e3), (2, 1e5), (4, 1e12)):
             for size in (64, 1024, 16384, 262144):
                 times_s = {"recursive_doubling": 2e-9 * size, "reduce_scatter_allgather": 1e-9 * (size + crossing)}
                 for name, time_s in times_s.items():
                     scenario = Scenario("allreduce", nodes, 8, size)
                     journal.append([Sample(scenario, Choice(name), Status.OK, (time_s,) * 3)])
-    return place
+    return tmp_path
 
 
 def short_of(place: Path, nodes: int, ppn: int) -> tuple[int, str]:
@@ -186,70 +180,59 @@ def short_of(place: Path, nodes: int, ppn: int) -> tuple[int, str]:
     return int(parse_thresholds(data, name)[SHORT]), exported.remarks[0]
 
 
-def test_cvars_come_from_the_journal_for_each_number_of_processes(tmp_path: Path) -> None:
-    measured(tmp_path)
-    few, told = short_of(tmp_path, 1, 8)
+def test_cvars_come_from_the_journal_for_each_number_of_processes(measured: Path) -> None:
+    few, told = short_of(measured, 1, 8)
     assert 64 <= few < 1024
     assert "1.000 times the best of 4 measured calls" in told
     assert told.endswith("8 processes: recursive_doubling to 64 B, reduce_scatter_allgather to 256 KiB")
-    more, _ = short_of(tmp_path, 2, 8)
+    more, _ = short_of(measured, 2, 8)
     assert 16384 <= more < 262144
-    none, told = short_of(tmp_path, 4, 8)
+    none, told = short_of(measured, 4, 8)
     assert none >= 262144
     assert told.endswith("32 processes: no crossing, recursive_doubling from 64 B to 256 KiB")
-    other, _ = short_of(tmp_path, 8, 2)  # as many processes, and no such shape
-    assert other == more
-    together, _ = short_of(tmp_path, 0, 0)
-    assert together >= 1024
-
-
-def test_a_number_of_processes_that_was_not_measured_is_refused(tmp_path: Path) -> None:
-    measured(tmp_path)
+    assert short_of(measured, 8, 2)[0] == more  # as many processes, and no such shape
+    assert short_of(measured, 0, 0)[0] >= 1024
     with pytest.raises(InputError, match="on another shape of 12 processes; measured: 8, 16, 32"):
-        export(tmp_path, "cvars", 3, 4)
+        export(measured, "cvars", 3, 4)
     with pytest.raises(InputError, match="both --nodes and --ppn"):
-        export(tmp_path, "cvars", nodes=2)
+        export(measured, "cvars", nodes=2)
 
 
-def test_run_takes_the_thresholds_of_the_jobs_number_of_processes(tmp_path: Path) -> None:
-    measured(tmp_path)
+def test_run_takes_the_thresholds_of_the_jobs_number_of_processes(measured: Path) -> None:
     for nodes in (1, 2):
-        place, _ = export_to(tmp_path, "cvars", None, nodes, 8)
-    launcher = tmp_path / "mpiexec"
+        place, _ = export_to(measured, "cvars", None, nodes, 8)
+    launcher = measured / "mpiexec"
     launcher.write_text(f"#!/bin/sh\necho value ${{{SHORT}}} and ${{HOME}}\n")
     launcher.chmod(0o755)
 
     def ran(ranks: int, **variables: str) -> subprocess.CompletedProcess[str]:
         alone = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM_", "PBS_", "FLUX_"))}
-        command = "run", str(place), "--", str(launcher), "-n", str(ranks), "./app"
-        return colltune(*command, environ={**alone, **variables})
+        words = ("run", str(place), "--", str(launcher), "-n", str(ranks), "./app")
+        return colltune(*words, environ={**alone, **variables})
 
     for nodes, ranks in ((1, 8), (2, 16)):
         done = ran(ranks)
-        assert done.stdout == f"value {short_of(tmp_path, nodes, 8)[0]} and {os.environ['HOME']}\n"
+        assert done.stdout == f"value {short_of(measured, nodes, 8)[0]} and {os.environ['HOME']}\n"
         assert f"{thresholds_file(ranks)} for {ranks} processes" in done.stderr
     assert ran(8, **{SHORT: "7"}).stdout.startswith("value 7 ")
     refused = ran(4)
     assert refused.returncode == 2
     assert "has thresholds for 8, 16 processes, and this job has 4 processes" in refused.stderr
-    export_to(tmp_path, "cvars")
+    export_to(measured, "cvars")
     assert f"{thresholds_file()} for 4 processes" in ran(4).stderr
 
 
-@pytest.mark.parametrize("target", FORMATS)
-def test_times_of_another_library_are_refused_with_the_reason(tmp_path: Path, target: str) -> None:
-    own = {"cvars": "mpich"}[target]
-    for other in {"openmpi", "intelmpi"}:
-        saved(tmp_path / other, environment(other, "5.0.2"), two_steps("bcast", SizeBasis.MESSAGE, Choice("binomial")))
-        with pytest.raises(InputError, match=f"measured under {other} 5.0.2, and --to {target} needs times of {own}"):
-            export(tmp_path / other, target)
+@pytest.mark.parametrize("other", ["openmpi", "intelmpi"])
+def test_times_of_another_library_are_refused_with_the_reason(tmp_path: Path, other: str) -> None:
+    saved(tmp_path, environment(other), "bcast", Choice("binomial"))
+    with pytest.raises(InputError, match=f"measured under {other} 5.0.2, and --to cvars needs times of mpich"):
+        export(tmp_path, "cvars")
 
 
-def test_the_command_writes_beside_the_tuning_or_where_it_is_told_to(tmp_path: Path) -> None:
-    measured(tmp_path)
-    result = CliRunner().invoke(app, ["export", str(tmp_path), "--to", "cvars"])
-    assert (result.exit_code, result.output.splitlines()[0]) == (0, f"{tmp_path}/export/cvars/{thresholds_file()}")
-    CliRunner().invoke(app, ["export", str(tmp_path), "--to", "cvars", "--out", str(tmp_path / "other")])
-    assert (tmp_path / "other" / thresholds_file()).is_file()
-    result = CliRunner().invoke(app, ["export", str(tmp_path), "--to", "nothing"])
-    assert isinstance(result.exception, InputError)
+def test_the_command_writes_beside_the_tuning_or_where_it_is_told_to(measured: Path) -> None:
+    words = ("export", str(measured), "--to")
+    told = colltune(*words, "cvars", code=0).stdout
+    assert told.splitlines()[0] == f"{measured}/export/cvars/{thresholds_file()}"
+    colltune(*words, "cvars", "--out", str(measured / "other"), code=0)
+    assert (measured / "other" / thresholds_file()).is_file()
+    assert colltune(*words, "nothing").returncode == 2
