@@ -231,8 +231,3 @@ class TestLiveMpich(LiveContract):
 
 class TestLiveOpenMpi(LiveContract):
     library = "openmpi"
-
-
-def test_the_contract_itself_is_not_collected() -> None:
-    with pytest.raises(TypeError):
-        EmitterContract()  # type: ignore[abstract]

@@ -97,12 +97,9 @@ def test_what_does_not_go_together_is_refused(simulated_environ: dict[str, str],
         assert "Traceback" not in done.stderr
 
 
-def test_without_simgrid_it_is_said_what_to_install(tmp_path: Path) -> None:
+def test_without_simgrid_it_is_said_what_to_install_and_a_broken_smpirun_is_said(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="apt-get install libsimgrid-dev"):
         find_simgrid({"PATH": str(tmp_path)})
-
-
-def test_a_broken_smpirun_is_said(tmp_path: Path) -> None:
     for name in ("smpirun", "smpicxx"):
         (tmp_path / name).write_text("#!/bin/sh\necho nothing of use\n")
         (tmp_path / name).chmod(0o755)

@@ -58,12 +58,9 @@ def test_every_algorithm_is_right_on_shapes_of_all_kinds(simulation: Simulation)
 def test_without_noise_times_are_the_same_whatever_came_before(simulation: Simulation, tmp_path: Path) -> None:
     scenario = Scenario("allgather", 6, 3, 3000)
     algorithm = simulation.algorithm(scenario, Choice("ring"))
-    other = Simulator(simulation.simulator._simgrid, simulation.cluster, tmp_path / "memory.jsonl")
-    try:
+    with closing(Simulator(simulation.simulator._simgrid, simulation.cluster, tmp_path / "memory.jsonl")) as other:
         other.time(simulation.algorithm(scenario, Choice("gather_bcast")), 6, 3, 1 << 20)
         assert other.time(algorithm, 6, 3, 3000) == simulation.simulator.time(algorithm, 6, 3, 3000)
-    finally:
-        other.close()
     again = Simulator(simulation.simulator._simgrid, simulation.cluster, tmp_path / "memory.jsonl")
     assert again.time(algorithm, 6, 3, 3000) == simulation.simulator.time(algorithm, 6, 3, 3000)
     assert not again._running  # it was remembered
@@ -115,29 +112,20 @@ def test_what_is_wrong_is_no_candidate(simulation: Simulation, monkeypatch: pyte
 
 
 def test_a_simulation_that_takes_too_long_is_given_up(simulation: Simulation) -> None:
-    hasty = Simulator(simulation.simulator._simgrid, parse_cluster("fattree:64x4"), limit_s=0.01)
-    try:
+    with closing(Simulator(simulation.simulator._simgrid, parse_cluster("fattree:64x4"), limit_s=0.01)) as hasty:
         found = hasty.time(SimulatedCall("alltoall", "pairwise"), 64, 4, 1 << 10)
-        assert isinstance(found, str)
-        assert "within 0" in found
-    finally:
-        hasty.close()
+    assert isinstance(found, str)
+    assert "within 0" in found
 
 
 def test_steps_that_are_left_out_are_reckoned_with(simulation: Simulation) -> None:
     """Of 63 steps of a ring 16 are simulated: the time is that of all of them within 3%."""
     times = []
     for steps in (0, 16):
-        simulator = Simulator(simulation.simulator._simgrid, parse_cluster("fattree:16x4"), steps=steps)
-        try:
+        with closing(Simulator(simulation.simulator._simgrid, parse_cluster("fattree:16x4"), steps=steps)) as simulator:
             times.append(simulator.time(SimulatedCall("allgather", "ring"), 16, 4, 4096))
-        finally:
-            simulator.close()
     whole, part = times
-    assert not isinstance(whole, str)
-    assert not isinstance(part, str)
-    assert not whole.sampled
-    assert part.sampled
+    assert (whole.sampled, part.sampled) == (False, True)
     assert part.time_s == pytest.approx(whole.time_s, rel=0.03)
 
 

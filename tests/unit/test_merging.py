@@ -128,9 +128,8 @@ def test_what_was_made_of_other_rules_is_removed(tmp_path: Path) -> None:
     (tmp_path / "export" / "cvars").mkdir(parents=True)
     (tmp_path / "mine.txt").write_text("mine")
     other = {"bcast": RuleSet.always("bcast", SizeBasis.MESSAGE, TREE)}
-    now = tuning_of(
-        rule_sets=other, files={"mpich/general.json": b"[]"}, by_shape=other, live={}, jobs=((1, 2), (2, 2))
-    )
+    files = {"mpich/general.json": b"[]"}
+    now = tuning_of(rule_sets=other, files=files, by_shape=other, live={}, jobs=((1, 2), (2, 2)))
     save_tuning(tmp_path, now)
     left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
     assert left == {"tuning.json", "mpich/general.json", "mine.txt"}
@@ -141,13 +140,9 @@ def test_what_was_made_of_other_rules_is_removed(tmp_path: Path) -> None:
     assert load_tuning(tmp_path) == now
 
 
-def samples(ppn: int, *sizes: int) -> list[Sample]:
-    return [Sample(Scenario("bcast", 1, ppn, size), DEFAULT, Status.OK, (1e-6,)) for size in sizes]
-
-
-def campaign(directory: Path, ppn: int, *sizes: int, resume: bool = False) -> None:
+def campaign(directory: Path, ppn: int, size: int, resume: bool = False) -> None:
     with begin_journal(directory / JOURNAL, replace(HERE, ppn=ppn), resume, silent) as journal:
-        journal.append(samples(ppn, *sizes))
+        journal.append([Sample(Scenario("bcast", 1, ppn, size), DEFAULT, Status.OK, (1e-6,))])
 
 
 def test_resuming_goes_on_with_the_last_campaign_of_the_same_shape(tmp_path: Path) -> None:
@@ -161,9 +156,8 @@ def test_resuming_goes_on_with_the_last_campaign_of_the_same_shape(tmp_path: Pat
     assert (tmp_path / CONFIRMATION).exists()
     campaign(tmp_path, 4, 8, resume=True)  # none of this shape: a new one
     assert len(read_journal(tmp_path / JOURNAL).samples) == 1
-    assert {(s.scenario.ppn, s.scenario.size_bytes) for s in measurements(tmp_path)} == {
-        (2, 8), (2, 16), (2, 32), (3, 8), (4, 8),
-    }  # fmt: skip
+    kept = {(s.scenario.ppn, s.scenario.size_bytes) for s in measurements(tmp_path)}
+    assert kept == {(2, 8), (2, 16), (2, 32), (3, 8), (4, 8)}
     assert tuned_sizes(tmp_path) == {"bcast": [8, 16, 32]}
 
 

@@ -169,10 +169,8 @@ def test_a_runtime_without_development_files(tmp_path, tools, name, package, los
 def test_intel_mpi_is_told_from_mpich(tmp_path, tools) -> None:
     prefix = lay_out(tmp_path / "mpi", "mpich-4.0.3")
     (prefix / "bin" / "mpichversion").unlink()
-    script(
-        prefix / "bin" / "mpiexec",
-        "Intel(R) MPI Library for Linux* OS, Version 2021.18 Build 20260305 (id: 0)\nCopyright 2003-2026",
-    )
+    says = "Intel(R) MPI Library for Linux* OS, Version 2021.18 Build 20260305 (id: 0)\nCopyright 2003-2026"
+    script(prefix / "bin" / "mpiexec", says)
     (prefix / "lib" / "libmpi.so.12").write_bytes(CONTENT["intel"])
     found = find_mpi(None, with_path(tools, prefix), python_bin=tmp_path)
     assert (found.library, found.version, found.launcher) == (Library.INTELMPI, "2021.18", Launcher.HYDRA)
@@ -196,10 +194,9 @@ def test_mpichversion_is_asked_unless_the_library_holds_the_version(tmp_path, to
 
 def test_a_scheduler_as_launcher_takes_the_mpicc_on_path(tmp_path, tools) -> None:
     prefix = lay_out(tmp_path / "mpi", "mpich-5.0.2")
-    script(tmp_path / "slurm" / "bin" / "srun", "slurm 22.05.8")
-    lay_out(tmp_path / "system", "openmpi-5.0.11")
-    (tmp_path / "slurm" / "bin" / "mpicc").symlink_to(tmp_path / "system" / "bin" / "mpicc")
-    srun = tmp_path / "slurm" / "bin" / "srun"
+    srun = script(tmp_path / "slurm" / "bin" / "srun", "slurm 22.05.8")
+    other = lay_out(tmp_path / "system", "openmpi-5.0.11")
+    srun.with_name("mpicc").symlink_to(other / "bin" / "mpicc")
     found = find_mpi(str(srun), with_path(tools, prefix, tmp_path / "slurm"))
     assert (found.library, found.version, found.launcher) == (Library.MPICH, "5.0.2", Launcher.SRUN)
 
@@ -229,10 +226,8 @@ def test_flux_is_asked_only_inside_of_it(tmp_path, tools) -> None:
 
 
 def test_commands_get_the_environment_and_no_input(tmp_path) -> None:
-    answer = run_command(
-        ["/bin/sh", "-c", "echo $X; cat; echo bad >&2; exit 3"], {"X": "y", "PATH": os.environ["PATH"]}
-    )
-    assert answer == CommandOutput(3, "y\nbad\n")
+    command = ["/bin/sh", "-c", "echo $X; cat; echo bad >&2; exit 3"]
+    assert run_command(command, {"X": "y", "PATH": os.environ["PATH"]}) == CommandOutput(3, "y\nbad\n")
 
 
 BLOCK = "processor\t: {n}\nmodel name\t: Some  CPU @ 2.50GHz\nphysical id\t: {p}\ncore id\t: {c}\n"
@@ -249,7 +244,4 @@ BLOCK = "processor\t: {n}\nmodel name\t: Some  CPU @ 2.50GHz\nphysical id\t: {p}
 )
 def test_the_machine_in_words(cpuinfo: str, expected: str) -> None:
     assert describe_machine(cpuinfo) == expected
-
-
-def test_this_machine_has_a_description() -> None:
     assert describe_machine().endswith(("core", "cores"))

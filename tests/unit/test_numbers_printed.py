@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Iterator
 from contextlib import redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import assume, given
@@ -62,16 +63,13 @@ def tunings(draw: st.DrawFn) -> Findings:
                 seen = tuple(draw(st.lists(ratios, max_size=3)))
                 decisions.append(Decision(scenario, choice, verdict, seen, "", region, launches=launches))
                 steady_s, moves = draw(times), draw(st.floats(1.0, 12.0))
-                for side, factor in ((DEFAULT, 1.0), (choice, 1.0 / draw(ratios))):
-                    samples.append(_sample(scenario, side, steady_s * factor, 1))
+                for side, time_s in ((DEFAULT, steady_s), (choice, steady_s / draw(ratios))):
+                    samples.append(_sample(scenario, side, time_s, 1))
                     for launch in range(1, 1 + draw(st.integers(0, 3))):
-                        proofs.append(
-                            _sample(scenario, side, steady_s * factor * (moves if launch % 2 else 1.0), launch)
-                        )
+                        proofs.append(_sample(scenario, side, time_s * (moves if launch % 2 else 1.0), launch))
     budget = draw(st.none() | st.builds(Budget, st.just(60.0), st.just(9.0), st.none() | st.floats(1.0, 1e12)))
-    summary = Summary(
-        samples=len(samples), share=TimeShare(2, 9.0, 4.0), decisions=tuple(decisions), budget=budget, total_s=50.0
-    )
+    measured = Summary(samples=len(samples), share=TimeShare(2, 9.0, 4.0), total_s=50.0)
+    summary = replace(measured, decisions=tuple(decisions), budget=budget)
     return Findings(HERE, {name: _rules(name, decisions) for name in ("allreduce", "bcast")}, summary, samples, proofs)
 
 
@@ -80,11 +78,8 @@ def _sample(scenario: Scenario, choice: Choice, time_s: float, launch: int) -> S
 
 
 def _rules(name: str, decisions: list[Decision]) -> RuleSet:
-    made = {
-        one.scenario: one.choice if one.verdict is Verdict.KEPT else DEFAULT
-        for one in decisions
-        if one.scenario.collective == name
-    }
+    mine = [one for one in decisions if one.scenario.collective == name]
+    made = {one.scenario: one.choice if one.verdict is Verdict.KEPT else DEFAULT for one in mine}
     space = Space(name, tuple(made), lambda _scenario: (DEFAULT, *CHOICES))
     return distill_proven(made, space, SizeBasis.MESSAGE)
 
@@ -116,9 +111,8 @@ def _agree_in_bounds(text: str) -> None:
         assert ratio is not None, f"two times without their ratio: {match.group()}"
         of_times = float(before) * UNITS[unit] / (float(after) * UNITS[other])
         # Three figures of each time, and two decimals, or two figures, of their ratio.
-        assert abs(float(ratio) - of_times) <= 0.0052 + (0.012 if 0.1 <= of_times < 99.0 else 0.06) * of_times, (
-            match.group()
-        )
+        rounding = 0.0052 + (0.012 if 0.1 <= of_times < 99.0 else 0.06) * of_times
+        assert abs(float(ratio) - of_times) <= rounding, match.group()
     for share in re.findall(r"(\d+(?:\.\d+)?)%", text):
         assert float(share) <= 100.0, text
     for budget in re.findall(r"--budget (\d\w+)", text):
@@ -175,11 +169,8 @@ def runs(draw: st.DrawFn) -> Experiment:
                 call_s, beyond = draw(times) * calls, draw(st.floats(1.0, 30.0))
                 blocks.append(BlockTimes(call_s, call_s * beyond))
             pairs.append(BlockPair(calls, draw(st.booleans()), *blocks))
-        size = 64 << number
-        off = draw(st.integers(0, 1))
-        cells.append(
-            Cell("bcast", 0, size, size, 4, 1, 4, draw(st.integers(10, 10**5)), 50, 1, off, 1e-4, tuple(pairs))
-        )
+        size, off, tuned = 64 << number, draw(st.integers(0, 1)), draw(st.integers(10, 10**5))
+        cells.append(Cell("bcast", 0, size, size, 4, 1, 4, tuned, 50, 1, off, 1e-4, tuple(pairs)))
     return Experiment(4, 1, 5, elapsed_s, 0, tuple(cells))
 
 
@@ -231,9 +222,8 @@ def test_what_is_printed_of_a_comparison_agrees(found: Verification) -> None:
     assert len(rows) == len(found.comparisons)
     for printed, low, high, verdict in rows:
         ratio = float(printed)
-        assert (
-            float(low if low not in ("", "less") else 0) <= ratio <= float(high if high not in ("", "more") else "inf")
-        )
+        bounds = ("0" if low in ("", "less") else low, "inf" if high in ("", "more") else high)
+        assert float(bounds[0]) <= ratio <= float(bounds[1])
         assert {"faster": ratio >= 1.03, "slower": ratio <= 0.97, "same": 0.97 <= ratio <= 1.03, "open": True}[verdict]
     counts = {verdict: sum(row[3] == verdict for row in rows) for verdict in ("faster", "same", "open", "slower")}
     assert text.endswith(", ".join(f"{count} {verdict}" for verdict, count in counts.items()) + ".")

@@ -139,9 +139,8 @@ def test_the_shape_of_a_job_is_read_from_its_launcher(command: str, shape: tuple
     assert job_shape({}, command.split()) == shape
 
 
-@pytest.mark.parametrize(
-    ("command", "shape"),
-    [
+def test_what_the_launch_line_leaves_open_is_of_the_job() -> None:
+    for command, shape in (
         ("", (4, 8, 32)),
         ("srun ./app", (4, 8, 32)),
         ("srun -N2 ./app", (2, 8, 16)),
@@ -150,10 +149,8 @@ def test_the_shape_of_a_job_is_read_from_its_launcher(command: str, shape: tuple
         ("mpiexec -n 16 ./app", (2, 8, 16)),
         ("mpirun --np 8 --map-by ppr:2:node ./app", (4, 2, 8)),
         ("mpiexec ./app", (4, 8, 32)),
-    ],
-)
-def test_what_the_launch_line_leaves_open_is_of_the_job(command: str, shape: tuple[int, int, int]) -> None:
-    assert job_shape(SLURM, command.split()) == shape
+    ):
+        assert job_shape(SLURM, command.split()) == shape, command
 
 
 @pytest.fixture

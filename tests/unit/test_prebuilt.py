@@ -8,14 +8,7 @@ from pathlib import Path
 import pytest
 
 from colltune.machine import prebuilt
-from colltune.machine.prebuilt import (
-    DIRECTORY_PLACE,
-    LIBRARY_PLACE,
-    filled_in,
-    mpi_library,
-    prebuilt_library,
-    read_symbols,
-)
+from colltune.machine.prebuilt import DIRECTORY_PLACE, LIBRARY_PLACE, mpi_library, prebuilt_library, read_symbols
 from colltune.mpi.installation import Installation, Launcher, Library
 from colltune.mpi.programs import describe_programs, is_brought_for
 from compiled import compiled
@@ -154,5 +147,5 @@ def test_of_a_library_only_its_tables_are_read(tmp_path: Path) -> None:
 
 
 def test_a_value_that_is_longer_than_its_place_is_not_put_there() -> None:
-    assert filled_in(b"<abc>", {"abc": "x"}) == b"<x\0\0>"
-    assert filled_in(b"<abc>", {"abc": "xyz"}) is None
+    assert prebuilt.filled_in(b"<abc>", {"abc": "x"}) == b"<x\0\0>"
+    assert prebuilt.filled_in(b"<abc>", {"abc": "xyz"}) is None

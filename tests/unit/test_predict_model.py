@@ -131,18 +131,17 @@ def test_a_file_that_is_no_model_is_refused(model: TimesModel, tmp_path: Path) -
 
     said = bytes(arrays["head"]).decode()
     newer = head(json.dumps(json.loads(said) | {"schema": 99}))
-    for number, bad in enumerate(
-        (cyclic, newer, pickled, {"head": arrays["head"]}, head("{"), head(said.replace('"low": [', '"low": [0.0, ')))
-    ):
-        np.savez(tmp_path / f"{number}.npz", **bad)
-        with pytest.raises(InputError, match="not a model"):
-            load_model(tmp_path / f"{number}.npz")
+    wide = head(said.replace('"low": [', '"low": [0.0, '))
+    paths = [tmp_path / "missing.npz"]
+    for number, bad in enumerate((cyclic, newer, pickled, {"head": arrays["head"]}, head("{"), wide)):
+        paths.append(tmp_path / f"{number}.npz")
+        np.savez(paths[-1], **bad)
     for cut in (0, 1, 100, len(whole) // 2, len(whole) - 10):
-        (tmp_path / "cut.npz").write_bytes(whole[:cut])
+        paths.append(tmp_path / f"cut at {cut}.npz")
+        paths[-1].write_bytes(whole[:cut])
+    for path in paths:
         with pytest.raises(InputError, match="not a model"):
-            load_model(tmp_path / "cut.npz")
-    with pytest.raises(InputError, match="not a model"):
-        load_model(tmp_path / "missing.npz")
+            load_model(path)
 
 
 @settings(max_examples=10)

@@ -43,11 +43,13 @@ def merged(tmp_path: Path) -> Profile:
     return read_parts(part_files(tmp_path / "app.json"))
 
 
-def test_a_merged_file_is_read(tmp_path: Path) -> None:
-    profile = merged(tmp_path)
+def test_a_merged_file_is_read_and_survives_its_own(tmp_path: Path) -> None:
+    profile = replace(merged(tmp_path), command=("mpiexec", "./app"), mpi="mpich 5.0.2")
     alltoall = next(one for one in profile.calls if one.collective == "alltoall")
     assert (alltoall.calls, alltoall.size_mean, alltoall.time_s) == (100.0, 1024.0, 2.0)
     assert profile.communicators == ((Communicator(4, 2, 2), 2.0),)
+    save_profile(tmp_path / "saved.json", profile)
+    assert load_profile(tmp_path / "saved.json") == profile
 
 
 def test_communicators_that_share_their_nodes_are_counted() -> None:
@@ -64,12 +66,6 @@ def test_communicators_that_share_their_nodes_are_counted() -> None:
     profile = Profile((), tuple(forms.items()), 16, 4, 1.0, 16)
     assert side_by_side(profile, 4) == {(4, 4): 1, (1, 2): 2, (4, 1): 4, (2, 1): 1, (2, 2): 1}
     assert side_by_side(profile, 2) == {(4, 4): 1, (1, 2): 1, (4, 1): 2, (2, 1): 1, (2, 2): 1}
-
-
-def test_a_profile_survives_its_file(tmp_path: Path) -> None:
-    profile = replace(merged(tmp_path), command=("mpiexec", "./app"), mpi="mpich 5.0.2")
-    save_profile(tmp_path / "saved.json", profile)
-    assert load_profile(tmp_path / "saved.json") == profile
 
 
 def test_the_command_to_tune_names_the_mpi_that_is_not_the_nearest(
@@ -94,20 +90,20 @@ def test_what_the_record_had_no_room_for_is_told(tmp_path: Path, capsys: pytest.
     assert "3 calls of kinds that the table had no room for" in told
 
 
+def of_ranks(path: Path, ranks: tuple[int, ...], lost: int, line: str) -> Profile:
+    """Each of ``ranks`` left ``line`` and ten calls, and has lost as many as it says."""
+    call = _CALL.format(where=_WHERE, function="bcast", calls=10, time_ns=10, sum=10240)
+    for rank in ranks:
+        write(path.with_suffix(f".json.{rank}"), _JOB.format("one", lost), line, call)
+    return load_profile(path)
+
+
 def test_parts_of_single_ranks_add_up(tmp_path: Path) -> None:
-    for rank in (0, 3):
-        call = _CALL.format(where=_WHERE, function="bcast", calls=10, time_ns=10, sum=10240)
-        write(tmp_path / f"app.json.{rank}", _JOB.format("one", 1), "ended MPI_Abort", call)
-    profile = load_profile(tmp_path / "app.json")
+    profile = of_ranks(tmp_path / "app.json", (0, 3), 1, "ended MPI_Abort")
     assert (profile.reporting, profile.ranks, profile.ended, profile.lost_calls) == (2, 4, "MPI_Abort", 2)
     assert (profile.calls[0].rank_calls, profile.calls[0].members) == (20, 0)
-
-
-def test_calls_are_those_of_the_ranks_that_left_a_profile(tmp_path: Path) -> None:
-    for rank in (0, 1, 3):
-        call = _CALL.format(where=_WHERE, function="bcast", calls=10, time_ns=10, sum=10240)
-        write(tmp_path / f"app.json.{rank}", _JOB.format("one", 0), f"communicators {_WHERE} count=1", call)
-    profile = load_profile(tmp_path / "app.json")
+    # Calls are those of the ranks that left a profile.
+    profile = of_ranks(tmp_path / "some.json", (0, 1, 3), 0, f"communicators {_WHERE} count=1")
     assert (profile.calls[0].calls, profile.communicators) == (10, ((Communicator(4, 2, 2), 1.0),))
     assert profile.ended == "what left no profile"
 
@@ -135,35 +131,27 @@ def test_what_is_no_profile_is_refused(tmp_path: Path, text: str | None) -> None
             load_profile(path)
 
 
-def test_the_stake_is_the_share_of_the_time(tmp_path: Path) -> None:
+def test_the_stake_is_the_share_of_the_time_and_the_most_that_tuning_can_save_is_told(tmp_path: Path) -> None:
+    """4 ranks times 2 s; 2 s of them in alltoall."""
     profile = merged(tmp_path)
-    shares = stakes(profile)
-    # 4 ranks times 2 s; 2 s of them in alltoall.
-    assert shares[Scenario("alltoall", 2, 2, 1024)] == pytest.approx(2.0 / 8.0)
-    assert calls_per_second(profile)[Scenario("alltoall", 2, 2, 1024)] == pytest.approx(50.0)
+    assert stakes(profile)[_DEAR] == pytest.approx(2.0 / 8.0)
+    assert calls_per_second(profile)[_DEAR] == pytest.approx(50.0)
     assert benefit_of(profile).bound == pytest.approx((2.0 + 0.04) / 8.0 / 2)
+    assert benefit_of(profile).text().startswith("Tuning can save at most 12.8% of the run")
+    assert benefit_of(replace(profile, elapsed_s=1000.0)).text().startswith("Tuning cannot pay")
 
 
 def test_short_calls_that_a_run_makes_seldom_are_not_at_stake(tmp_path: Path) -> None:
     profile = merged(tmp_path)
     one = profile.calls[0]
-    short = Scenario("alltoall", 2, 2, 1024)
 
     def at_stake(rank_calls: int, size: int = 1024, times: int = 1) -> set[Scenario]:
         seldom = replace(one, rank_calls=rank_calls, size_least=size, size_mean=size, size_most=size)
         return set(stakes(replace(profile, calls=(seldom,) * times)))
 
     assert at_stake(9 * 4) == set()
-    assert at_stake(10 * 4) == {short}
-    assert at_stake(5 * 4, times=2) == {short}
+    assert at_stake(10 * 4) == at_stake(5 * 4, times=2) == {_DEAR}
     assert at_stake(4, 1 << 16) == {Scenario("alltoall", 2, 2, 1 << 16)}
-
-
-def test_the_most_that_tuning_can_save_is_told(tmp_path: Path) -> None:
-    profile = merged(tmp_path)
-    assert benefit_of(profile).text().startswith("Tuning can save at most 12.8% of the run")
-    rare = replace(profile, elapsed_s=1000.0)
-    assert benefit_of(rare).text().startswith("Tuning cannot pay")
 
 
 def test_calls_that_cannot_be_tuned_have_no_scenario(tmp_path: Path) -> None:
@@ -175,9 +163,8 @@ def test_calls_that_cannot_be_tuned_have_no_scenario(tmp_path: Path) -> None:
     assert replace(one, communicator=Communicator(4, 2, 2, remote_size=3)).scenarios() == ()
     assert replace(one, collective="barrier", size_least=0, size_most=0).scenarios() == (Scenario("barrier", 2, 2, 0),)
     # A range of sizes is stood for by its ends, in whole elements; 5 ranks on 2 nodes by the nearest even shape.
-    ranged = replace(
-        one, collective="allreduce", size_least=1025, size_most=1999, communicator=Communicator(5, 2, 3, False)
-    )
+    ranged = replace(one, collective="allreduce", size_least=1025, size_most=1999)
+    ranged = replace(ranged, communicator=Communicator(5, 2, 3, False))
     assert ranged.scenarios() == (Scenario("allreduce", 2, 2, 1024), Scenario("allreduce", 2, 2, 1996))
 
 

@@ -1,5 +1,6 @@
 """A directory that somebody else made is data: reading, running, explaining and exporting it runs and loads nothing."""
 
+import hashlib
 import json
 import os
 import subprocess
@@ -60,14 +61,14 @@ def test_no_variable_but_those_of_its_own_files_is_read(
     place = received(tmp_path / "tuned", variables, part)
     with pytest.raises(InputError, match="variables would set"):
         load_tuning(place)
-    (name, value), *_ = variables.items()
+    (name, *_) = variables
     told = colltune("env", str(place), environ={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)})
     assert (told.stdout, len(told.stderr.splitlines())) == ("", 1)  # a shell that takes it over runs nothing
     assert name in told.stderr
     for words in (["run", str(place), "--", "true"], ["explain", str(place), "bcast"], ["report", str(place)]):
         monkeypatch.setattr(os, "execvpe", lambda *started: pytest.fail(f"it starts {started}"))
         done = CliRunner().invoke(app, words)
-        assert isinstance(done.exception, InputError), (value, done.output)
+        assert isinstance(done.exception, InputError), done.output
 
 
 def test_a_file_outside_of_the_directory_is_not_read(tmp_path: Path) -> None:
@@ -115,11 +116,8 @@ def test_nothing_that_a_tuning_names_is_run(words: list[str], tmp_path: Path) ->
         f'{ran}"); }}\n',
         text=True, check=True,
     )  # fmt: skip
-    import hashlib
-
-    here = replace(
-        HERE, facts={**names, "libmpi": str(library)}, mpi_build=hashlib.sha256(library.read_bytes()).hexdigest()
-    )
+    build = hashlib.sha256(library.read_bytes()).hexdigest()
+    here = replace(HERE, facts={**names, "libmpi": str(library)}, mpi_build=build)
     save_tuning(tmp_path / "tuned", replace(TUNING, environment=here, live=RULES))
     said = {"TUNED": str(tmp_path / "tuned"), "OUT": str(tmp_path / "out")}
     subprocess.run(
@@ -162,8 +160,7 @@ def test_no_module_of_the_working_directory_is_imported_to_ask_a_library(tmp_pat
         f"os.chdir({str(tmp_path)!r}); print(refusal_of(Path('/nowhere/libmpi.so'), 'build', Asked(['x']), {{}}))"
     )
     environment = {"PATH": "", "PYTHONPATH": os.pathsep.join(sys.path), "HOME": str(tmp_path)}
-    command = [sys.executable, "-c", script]
-    run_to_end(command, env=environment, cwd="/", check=True)
+    run_to_end([sys.executable, "-c", script], env=environment, cwd="/", check=True)
     assert not (tmp_path / "ran").exists()
 
 

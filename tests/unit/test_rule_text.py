@@ -19,13 +19,10 @@ def test_live_rules_are_read_under_either_head(head: str) -> None:
     assert (found.rules[0].max_size, found.rules[0].choice) == (64, Choice("binomial"))
 
 
-@pytest.mark.parametrize("text", ["", LINES, "colltune-rules 3\n" + LINES, '{"format": 1}'])
-def test_text_under_another_head_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="first line"):
-        parse_live(text)
-
-
-def test_comments_and_empty_lines_say_nothing() -> None:
+def test_text_under_another_head_is_refused_and_comments_and_empty_lines_say_nothing() -> None:
+    for text in ("", LINES, f"colltune-rules 3\n{LINES}", '{"format": 1}'):
+        with pytest.raises(InputError, match="first line"):
+            parse_live(text)
     assert list(parse_lines(f"{HEAD}\n\n# for people\n  rule  -  - # why\n")) == [("rule", ["-", "-"], "why")]
 
 
@@ -39,17 +36,10 @@ def test_a_table_written_by_hand_may_leave_bounds_and_fill_open(tmp_path: Path) 
 
 
 def test_entries_come_back_as_they_were_saved(tmp_path: Path) -> None:
-    first = TableEntry(
-        (4, 4),
-        (2, 2),
-        (AlltoallvRule(1, 9, Setting("parata", 3, 1, 256)), AlltoallvRule(10, 99, Setting("library"))),
-        7,
-    )
-    entries = [
-        first,
-        TableEntry((8, 9), (1, 4), (AlltoallvRule(1, 9, Setting("parata", 3, 1, 256), (0, 2)),)),
-        TableEntry((3, 3), (1, 1), ()),
-    ]
+    parata = Setting("parata", 3, 1, 256)
+    first = TableEntry((4, 4), (2, 2), (AlltoallvRule(1, 9, parata), AlltoallvRule(10, 99, Setting("library"))), 7)
+    second = TableEntry((8, 9), (1, 4), (AlltoallvRule(1, 9, parata, (0, 2)),))
+    entries = [first, second, TableEntry((3, 3), (1, 1), ())]
     save_table(tmp_path / "t.rules", entries, {"machine": "a # b"})
     assert load_table(tmp_path / "t.rules") == entries
 

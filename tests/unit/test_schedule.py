@@ -59,9 +59,12 @@ def test_what_runs_elsewhere_may_outlast_the_reservation() -> None:
     assert [placement.nodes for placement in started] == [(8, 9, 10, 11)]
 
 
-def test_one_node_goes_where_several_cannot() -> None:
+def test_one_node_goes_where_several_cannot_and_nothing_where_something_is() -> None:
     occupancy = Occupancy(groups(2, 8))
     occupancy.take([0, 1])
+    for taken in ([1], [2, 3]):
+        with pytest.raises(ValueError, match="in use"):
+            occupancy.take(taken)
     assert occupancy.find(1) in {(2,), (3,)}
     assert occupancy.find(4) == (4, 5, 6, 7)
     assert occupancy.find(5) is None
@@ -106,24 +109,10 @@ def _most(topology: Topology, held: list[tuple[tuple[int, ...], frozenset[int]]]
     used = set().union(*(switches_between(topology, nodes) for nodes, _ in held)) if held else set()
     most = 1 if len(busy) < len(topology.hosts) else 0
     for highest in range(len(topology.switches)):
-        below = [
-            host
-            for host, leaf in enumerate(topology.leaf)
-            if host not in busy
-            and highest in topology.paths[leaf]
-            and not used & set(topology.paths[leaf][: topology.paths[leaf].index(highest) + 1])
-        ]
+        free = [topology.paths[leaf] for host, leaf in enumerate(topology.leaf) if host not in busy]
+        below = [path for path in free if highest in path and not used & set(path[: path.index(highest) + 1])]
         most = max(most, len(below))
     return most
-
-
-def test_taking_what_is_taken_is_an_error() -> None:
-    occupancy = Occupancy(groups(2, 8))
-    occupancy.take([0, 1])
-    with pytest.raises(ValueError, match="in use"):
-        occupancy.take([1])
-    with pytest.raises(ValueError, match="in use"):
-        occupancy.take([2, 3])
 
 
 @pytest.mark.parametrize("count", [1, 2, 4, 64])

@@ -77,14 +77,11 @@ def test_a_part_of_a_run_keeps_the_proportions_and_spreads_them() -> None:
     assert sum(share for _, share in order) == pytest.approx(len(order) / 1101)
 
 
-def test_a_whole_run_computes_all_of_it() -> None:
+def test_a_whole_run_computes_all_of_it_and_a_step_before_its_calls_kind_after_kind() -> None:
     for steps in (0, 3):
         order = order_of([9.0, 4.0], steps=steps)
         assert Counter(kind for kind, _ in order) == {0: 9, 1: 4}
         assert sum(share for _, share in order) == pytest.approx(1.0)
-
-
-def test_a_step_computes_first_and_then_calls_kind_after_kind() -> None:
     order = order_of([6.0, 3.0], steps=3)
     assert [kind for kind, _ in order] == [0, 0, 1] * 3
     assert [round(3 * share) for _, share in order] == [1, 0, 0] * 3

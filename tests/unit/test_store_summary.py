@@ -132,9 +132,7 @@ def test_entries_of_earlier_releases_mean_what_they_meant() -> None:
     assert (stated.speedup.low, silent.speedup.low) == (1.15, 1.1)
     assert untried.verdict is Verdict.NOT_TRIED
     assert read_summary({}) == Summary()
-
-
-def test_a_field_of_a_later_release_is_passed_over() -> None:
+    # What a later release says besides is passed over.
     assert read_summary({"gate": [entry(audited=True)], "mood": "good"}) == read_summary({"gate": [entry()]})
 
 

@@ -12,14 +12,6 @@ from colltune.core.extras import __version__
 _INSTALL = "Run pip install ./packaging/study"
 
 
-def install_other(place: Path, version: str, entry: str) -> None:
-    """Puts a colltune-study of ``version`` into ``place``, with ``entry`` for its commands."""
-    about = place / f"colltune_study-{version}.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: colltune-study\nVersion: {version}\n")
-    (about / "entry_points.txt").write_text(f"[colltune.study]\ncommands = {entry}\n")
-
-
 def test_the_commands_of_the_study_are_listed_and_run() -> None:
     shown = commands.colltune("study", "--help", code=0)
     for name in ("collect", "evaluate", "train"):
@@ -47,7 +39,10 @@ def test_without_the_study_one_line_says_how_to_get_it(words: list[str], monkeyp
 def test_a_study_that_does_not_fit_is_named_and_not_run(
     version: str, entry: str, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    install_other(tmp_path, version, entry)
+    about = tmp_path / f"colltune_study-{version}.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: colltune-study\nVersion: {version}\n")
+    (about / "entry_points.txt").write_text(f"[colltune.study]\ncommands = {entry}\n")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     done = commands.colltune("study", "evaluate", "data.csv", code=2)
     assert what in done.stderr

@@ -1,6 +1,6 @@
 """Tuning the all-to-all from end to end, where its launches answer from a formula."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from math import log2
 from pathlib import Path
@@ -56,17 +56,8 @@ class Launch:
             for choice in point.choices:
                 time_s = self.bench.time_s(point, choice)
                 self.bench.spent_s += 50 * time_s
-                samples.append(
-                    Sample(
-                        point.scenario,
-                        choice,
-                        Status.OK,
-                        (time_s,) * 50,
-                        cost_s=50 * time_s,
-                        launch=self.number,
-                        group=self.group,
-                    )
-                )
+                made = Sample(point.scenario, choice, Status.OK, (time_s,) * 50, cost_s=50 * time_s)
+                samples.append(replace(made, launch=self.number, group=self.group))
             self.bench.points += 1
             if self.bench.points == self.bench.stop_after:
                 self.bench.stop.make()
@@ -105,23 +96,19 @@ class Patterns:
         return self.launches[-1]
 
     def time_s(self, point: Point, choice: Choice) -> float:
-        size = point.scenario.size_bytes
-        recorded = Blocks.of(point.scenario).is_recorded
+        size, setting = point.scenario.size_bytes, setting_of(choice)
         library_s = 1e-3 + 1e-7 * size
         if choice == DEFAULT:
             return library_s
-        setting = setting_of(choice)
         pays = size <= self.pays and point.scenario.nodes >= self.pays_from
-        if recorded:
-            return library_s * (0.5 if (setting.algorithm, setting.radix) == self.pays_recorded else 1.2)
-        faster = setting.algorithm == "parata" and setting.radix == 2 and pays
-        return library_s / 2 if faster else 1.2 * library_s
+        fast = self.pays_recorded if Blocks.of(point.scenario).is_recorded else (("parata", 2) if pays else None)
+        return library_s * (0.5 if (setting.algorithm, setting.radix) == fast else 1.2)
 
 
 def tune(
-    bench: Patterns, out: Path, options: AlltoallvOptions = OPTIONS, notes: list[str] | None = None
+    bench: Patterns, out: Path, options: AlltoallvOptions = OPTIONS, note: Callable[[str], object] = print
 ) -> AlltoallvResult:
-    return tune_alltoallv(bench, options, out, note=(notes if notes is not None else []).append, stop=bench.stop)
+    return tune_alltoallv(bench, options, out, note=note, stop=bench.stop)
 
 
 def test_what_pays_is_proven_in_fresh_launches_and_written(tmp_path: Path) -> None:
@@ -153,9 +140,8 @@ class Valley(Patterns):
 def test_a_radix_between_those_looked_at_first_is_found_without_a_sweep(best: int, found: set[int]) -> None:
     shape, bench = Shape(64, 1), Valley(nodes=64)
     bench.best = best
-    exploration = AlltoallvExploration(
-        bench.launch(1, 0), lambda _samples: None, [shape], candidates, [64], 1e6, 1, clock=bench.now_s
-    )
+    launch = bench.launch(1, 0)
+    exploration = AlltoallvExploration(launch, [].extend, [shape], candidates, [64], 1e6, 1, clock=bench.now_s)
     outcome, decided = exploration.run()
     [(_, choice)] = decided.choices.items()
     assert setting_of(choice).radix in found
@@ -204,11 +190,10 @@ def test_every_number_of_nodes_is_nearest_to_one_part() -> None:
     for nodes in range(1, 65):
         for ppn in range(1, 17):
             ranks = nodes * ppn
-            mine = [
-                shape
-                for shape, some in found.items()
-                if any(r[0] <= ranks <= r[1] and p[0] <= ppn <= p[1] for r, p in some)
-            ]
+            within = {
+                shape: [r[0] <= ranks <= r[1] and p[0] <= ppn <= p[1] for r, p in found[shape]] for shape in found
+            }
+            mine = [shape for shape, some in within.items() if any(some)]
             if ranks >= 3:
                 assert len(mine) == 1, (nodes, ppn, mine)
                 assert 0.7 < mine[0].nodes / nodes < 1.5
@@ -250,7 +235,7 @@ def test_a_tuning_that_is_cut_off_leaves_the_table_and_goes_on(tmp_path: Path, s
 
 def test_a_budget_that_is_too_short_is_extended_and_told(tmp_path: Path) -> None:
     notes: list[str] = []
-    tune(Patterns(launch_s=3.0), tmp_path, AlltoallvOptions(sizes_up_to(256), 5.0), notes)
+    tune(Patterns(launch_s=3.0), tmp_path, AlltoallvOptions(sizes_up_to(256), 5.0), notes.append)
     assert any("extended" in text for text in notes)
 
 

@@ -110,6 +110,8 @@ def test_where_no_library_loads_files_none_are_compared(tmp_path: Path) -> None:
     assert len(bench.launches) >= 1 + FEWEST_LAUNCHES
     assert result.tuning.variables == {}
     assert result.tuning.files == {}
+    with pytest.raises(InputError, match="--reproducible"):  # equal bits are about a real library
+        tune(MemoryBench(truth), options(reproducible=True), tmp_path)
 
 
 def test_a_file_whose_search_costs_more_than_it_brings_is_not_written(tmp_path: Path) -> None:
@@ -146,6 +148,15 @@ def test_nothing_is_written_where_nothing_is_faster(tmp_path: Path) -> None:
     result = tune(MemoryLibrary(lambda scenario, _choice: 1e-6 * (1 + scenario.size_bytes), NOISY), options(), tmp_path)
     assert not result.tuning.rule_sets["bcast"].departs
     assert not [one for one in result.decisions if one.verdict is Verdict.KEPT]
+
+
+def test_choices_that_fail_are_left_out(tmp_path: Path) -> None:
+    def broken(scenario: Scenario, choice: Choice) -> float | Status:
+        return Status.WRONG if choice == RING else truth(scenario, choice)
+
+    result = tune(MemoryLibrary(broken), options(), tmp_path)
+    assert sum(sample.choice == RING for sample in result.outcome.samples) == 1
+    assert not result.tuning.rule_sets["bcast"].departs
 
 
 @pytest.mark.parametrize("kind", BENCHES)
@@ -207,20 +218,6 @@ def test_a_budget_that_is_too_short_is_extended_and_told(tmp_path: Path) -> None
     assert any("extended" in text for text in notes)
     budget = load_tuning(tmp_path).summary.budget
     assert budget.fixed_cost_s > 5.0
-
-
-def test_choices_that_fail_are_left_out(tmp_path: Path) -> None:
-    def broken(scenario: Scenario, choice: Choice) -> float | Status:
-        return Status.WRONG if choice == RING else truth(scenario, choice)
-
-    result = tune(MemoryLibrary(broken), options(), tmp_path)
-    assert sum(sample.choice == RING for sample in result.outcome.samples) == 1
-    assert not result.tuning.rule_sets["bcast"].departs
-
-
-def test_equal_bits_are_about_a_real_library(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="--reproducible"):
-        tune(MemoryBench(truth), options(reproducible=True), tmp_path)
 
 
 def test_sizes_that_are_named_are_tuned_and_no_rule_spans_a_cliff_that_was_looked_at(tmp_path: Path) -> None:
