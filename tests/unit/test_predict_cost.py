@@ -46,6 +46,9 @@ def test_the_constants_of_a_machine_are_found_again() -> None:
     found = fit_constants(times(wanted, noise=0.03))
     assert found is not None
     assert terms(PAIRS) @ found == pytest.approx(terms(PAIRS) @ wanted, rel=0.1)
+    both = [fit_constants(times(machine(latency, 1e-10))) for latency in (1e-6, 4e-6)]
+    mean = pooled([one for one in both if one is not None])
+    assert 1e-6 < mean[TERMS.index("network_rounds")] < 4e-6
 
 
 def test_nothing_is_said_of_what_nobody_described() -> None:
@@ -62,12 +65,6 @@ def test_columns_do_not_depend_on_what_else_is_asked() -> None:
     assert together.relative().shape == (len(PAIRS), RELATIVE_COLUMNS)
     assert np.array_equal(together.relative()[5], alone.relative()[0])
     assert together.relative_seconds(values)[5] == alone.relative_seconds(values)[0]
-
-
-def test_the_mean_of_constants_lies_between_them() -> None:
-    found = [fit_constants(times(machine(latency, 1e-10))) for latency in (1e-6, 4e-6)]
-    mean = pooled([one for one in found if one is not None])
-    assert 1e-6 < mean[TERMS.index("network_rounds")] < 4e-6
 
 
 def test_an_algorithm_that_no_source_measured_is_known_by_what_it_sends() -> None:
@@ -173,18 +170,15 @@ def table(latency_s: float, byte_s: float, seed: int, choices: tuple[Choice, ...
 SOURCES = {"a": table(2e-6, 1e-10, 1), "b": table(1e-6, 4e-10, 2)}
 
 
-def test_choices_are_ordered_as_other_machines_have_them() -> None:
+def test_choices_are_ordered_as_other_machines_have_them_however_fast_those_are() -> None:
     learned, here = learn_times(SOURCES), table(1.5e-6, 2e-10, 3)
     said = learned.predict(SUM_PAIRS).log_time.reshape(len(SUMMED), -1)
     times = np.array(list(here.values())).reshape(said.shape)
     slow = times[np.arange(len(times)), said.argmin(axis=1)] / times.min(axis=1)
     assert np.mean(slow <= 1.1) >= 0.8
-
-
-def test_how_fast_the_others_are_does_not_matter() -> None:
-    slow = {name: {pair: 1000.0 * time_s for pair, time_s in times.items()} for name, times in SOURCES.items()}
-    (one, other) = (learn_times(some) for some in (SOURCES, slow))
-    np.testing.assert_allclose(one.predict(SUM_PAIRS).log_time, other.predict(SUM_PAIRS).log_time, atol=0.1)
+    slower = {name: {pair: 1000.0 * time_s for pair, time_s in times.items()} for name, times in SOURCES.items()}
+    again = learn_times(slower).predict(SUM_PAIRS).log_time
+    np.testing.assert_allclose(again.reshape(said.shape), said, atol=0.1)
 
 
 def test_an_algorithm_is_known_by_what_it_sends_once_two_clusters_measured_that() -> None:

@@ -37,7 +37,7 @@ from terminals import MEASURED
 
 @pytest.mark.parametrize("limit", [2, 5, 7, 12, 100, 127, 2048])
 def test_no_two_neighbouring_counts_are_further_apart_than_half_of_the_lower(limit: int) -> None:
-    assert [counts(some) for some in (1, 4)] == [[1], [1, 2, 3, 4]]
+    assert [counts(some) for some in (1, 4, 12)] == [[1], [1, 2, 3, 4], [1, 2, 3, 4, 6, 8, 12]]
     assert counts(127) == [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 127]
     found = counts(limit)
     assert found[0] == 1

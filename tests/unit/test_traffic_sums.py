@@ -36,14 +36,11 @@ def test_every_candidate_is_described(library: str, version: str) -> None:
                 assert known(name, choice, library), (name, choice)
 
 
-def test_the_ring_sends_all_but_one_block_over_each_link() -> None:
+def test_the_ring_sends_all_but_one_block_over_each_link_and_doubling_stays_in_the_node_at_first() -> None:
     found = describe(Scenario("allgather", 8, 4, 1000), Choice("ring"))
     assert (found.rank_messages, found.rank_bytes, found.node_bytes) == (31, 31_000, 31_000)
     assert (found.network_rounds, found.local_rounds, found.burst) == (31, 0, 1)
     assert np.isnan(describe(Scenario("allgather", 8, 4, 1000), Choice("of_tomorrow")).all_bytes)
-
-
-def test_recursive_doubling_stays_in_the_node_for_the_near_ranks() -> None:
     found = describe(Scenario("allreduce", 8, 4, 1000), Choice("recursive_doubling"))
     assert (found.network_rounds, found.local_rounds) == (3, 2)
     assert (found.node_bytes, found.reduced_bytes) == (3 * 4 * 1000, 5 * 1000)
