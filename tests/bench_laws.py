@@ -1,6 +1,7 @@
 """The laws of a bench, as a test class to inherit."""
 
 import abc
+from contextlib import closing
 from itertools import islice
 
 import pytest
@@ -57,14 +58,11 @@ class BenchContract(abc.ABC):
     def test_launches_take_samples_of_this_environment_and_time(self) -> None:
         bench = self.make()
         before_s = bench.now_s()
-        launch = bench.launch(1)
-        try:
+        scenario = max(self.space(bench).scenarios, key=lambda s: s.ranks)
+        points = [Point(scenario, (bench.baseline(scenario),))]
+        with closing(bench.launch(1)) as launch:
             launch.start()
-            scenario = max(self.space(bench).scenarios, key=lambda s: s.ranks)
-            points = [Point(scenario, (bench.baseline(scenario),))]
             answers = list(launch.measure(points, _EFFORT))
-        finally:
-            launch.close()
         assert [point for point, _ in answers] == points
         assert {sample.status for _, samples in answers for sample in samples} == {Status.OK}
         assert launch.environment == bench.environment

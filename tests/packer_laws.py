@@ -99,16 +99,12 @@ class PackerContract(abc.ABC):
         packer.finish(whole)
         assert len(packer.start([task(2, 1.0, 2)], 1.0)) == 1
 
-    def test_what_is_known_to_be_apart_runs_at_once(self) -> None:
-        started = self.make(groups(4, 16)).start([task(4, 1.0, number) for number in range(5)], 0.0)
-        assert len(started) == 4
-
-    def test_one_group_takes_one_measurement_of_several_nodes(self) -> None:
-        assert len(self.make(groups(1, 16)).start([task(4, 1.0, number) for number in range(4)], 0.0)) == 1
-
-    def test_serial_takes_one_measurement(self) -> None:
-        packer = self.make(Topology.serial([f"n{host}" for host in range(8)]))
-        assert len(packer.start([task(1, 1.0, number) for number in range(4)], 0.0)) == 1
+    def test_a_group_takes_one_measurement_of_several_nodes_and_a_serial_job_one_in_all(self) -> None:
+        serial = Topology.serial([f"n{host}" for host in range(8)])
+        for topology, nodes, most in ((groups(4, 16), 4, 4), (groups(1, 16), 4, 1), (serial, 1, 1)):
+            packer = self.make(topology)
+            assert packer.start([], 0.0) == []
+            assert len(packer.start([task(nodes, 1.0, number) for number in range(5)], 0.0)) == most
 
     def test_more_nodes_than_there_are_is_an_error(self) -> None:
         with pytest.raises(ValueError, match="5 nodes"):
@@ -120,9 +116,6 @@ class PackerContract(abc.ABC):
         packer.finish(placement)
         with pytest.raises(ValueError, match="not"):
             packer.finish(placement)
-
-    def test_nothing_waits(self) -> None:
-        assert self.make(groups(2, 4)).start([], 0.0) == []
 
     def test_equal_calls_give_equal_answers(self) -> None:
         generator = random.Random(5)
