@@ -1,6 +1,5 @@
 """`colltune study tune` and `colltune study collect` on simulated clusters, as a user runs them."""
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,14 +10,13 @@ from colltune.core.sample import Scenario
 from colltune.store.tuning import load_deployable, load_tuning
 from colltune_study.recorded.dataset import load_grids, read_table
 from colltune_study.simulated.simulated_cluster import find_simgrid
-from commands import colltune, run_to_end
+from commands import Done, colltune, ended_with, run_to_end
 
 TUNE = ("study", "tune")
 
 
-def run(environ: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "colltune", *arguments]
-    return run_to_end(command, env=environ)
+def run(environ: dict[str, str], *arguments: str, code: int = 0) -> Done:
+    return ended_with(code, run_to_end([sys.executable, "-m", "colltune", *arguments], env=environ))
 
 
 @pytest.fixture(scope="module", name="tuned")
@@ -26,7 +24,6 @@ def _tuned(simulated_environ: dict[str, str], tmp_path_factory: pytest.TempPathF
     out = tmp_path_factory.mktemp("tuned") / "out"
     sizes = ("--min-size", "1KiB", "--max-size", "16KiB")
     done = run(simulated_environ, *TUNE, "dragonfly:4x2", "bcast", *sizes, "--budget", "1m", "--out", str(out))
-    assert done.returncode == 0, done.stderr
     assert "are read by no MPI" in " ".join(done.stdout.split())
     return out
 
@@ -56,12 +53,8 @@ def test_its_rules_can_be_explained_and_not_run(tuned: Path, simulated_environ: 
 
 def test_the_whole_table_of_a_cluster(simulated_environ: dict[str, str], tmp_path: Path) -> None:
     out = tmp_path / "table.csv.gz"
-    done = run(
-        simulated_environ,
-        *("study", "collect", "allreduce", "bcast", "--simulate", "fattree:4x2", "--out", str(out)),
-        *("--min-size", "512", "--max-size", "8KiB", "--node-counts", "2,3,4"),
-    )
-    assert done.returncode == 0, done.stderr
+    words = ("study", "collect", "allreduce", "bcast", "--simulate", "fattree:4x2", "--out", str(out))
+    run(simulated_environ, *words, "--min-size", "512", "--max-size", "8KiB", "--node-counts", "2,3,4")
     table = read_table(out)
     assert set(table.collective) == {"allreduce", "bcast"}
     assert set(zip(table.nodes, table.ppn, strict=True)) == {(n, p) for n in (2, 3, 4) for p in (1, 2)}
@@ -73,16 +66,13 @@ def test_the_whole_table_of_a_cluster(simulated_environ: dict[str, str], tmp_pat
 
 def test_what_was_measured_is_used_again(simulated_environ: dict[str, str], tmp_path: Path) -> None:
     arguments = (*TUNE, "fattree:3x1", "barrier", "gather", "--max-size", "64", "--out", str(tmp_path))
-    assert run(simulated_environ, *arguments, "--gate", "off").returncode == 0
+    run(simulated_environ, *arguments, "--gate", "off")
     journal = tmp_path / "journal.jsonl"
     measured = journal.read_text()
-    assert run(simulated_environ, *arguments, "--resume").returncode == 0
+    run(simulated_environ, *arguments, "--resume")
     assert journal.read_text().startswith(measured)
-    anew = run(simulated_environ, *arguments)
-    assert anew.returncode == 0
-    assert "still hold and are used again" in anew.stdout
-    other = run(simulated_environ, *TUNE, "fattree:2x1", "barrier", "--out", str(tmp_path))
-    assert other.returncode == 2
+    assert "still hold and are used again" in run(simulated_environ, *arguments).stdout
+    other = run(simulated_environ, *TUNE, "fattree:2x1", "barrier", "--out", str(tmp_path), code=2)
     assert "is of another environment" in other.stderr
 
 

@@ -64,14 +64,11 @@ def test_the_study_has_a_wheel_of_its_own_of_which_the_users_has_nothing(wheel: 
     assert len(versions) == 1
 
 
-def test_the_wheel_holds_every_source_that_is_compiled_on_the_users_machine(wheel: set[str]) -> None:
+def test_the_wheel_holds_every_source_that_users_compile_and_every_file_that_the_package_reads(wheel: set[str]) -> None:
     native = ROOT / "native"
     sources = {path.relative_to(native) for path in native.rglob("*") if path.suffix in {".c", ".h"}}
     assert sources
     assert {f"colltune/_native/{source}" for source in sources} <= wheel
-
-
-def test_the_wheel_holds_every_file_that_the_package_reads(wheel: set[str]) -> None:
     files = [path for path in (ROOT / "src/colltune").rglob("*") if path.is_file()]
     read = {str(path.relative_to(ROOT / "src")) for path in files if path.suffix not in {".py", ".pyc"}}
     assert {".toml", ".j2"} <= {Path(name).suffix for name in read}

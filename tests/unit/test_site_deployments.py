@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import subprocess
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 import yaml
 
 from colltune.site.store import SiteStore
-from commands import run_to_end
+from commands import Done, ended_with, run_to_end
 from pip_environment import environment_with
 
 ROOT = Path(__file__).parents[2]
@@ -83,15 +82,14 @@ def _environment(programs: Path, **more: str) -> Mapping[str, str]:
     return {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "LMOD_CMD": str(LMOD), **more}
 
 
-def _module_of(programs: Path, place: Path, name: str, syntax: str, **more: str) -> subprocess.CompletedProcess[str]:
+def _module_of(programs: Path, place: Path, name: str, syntax: str, **more: str) -> Done:
     """Lets EasyBuild write the module of an MPI with our hooks."""
     (place / "mpi.eb").write_text(MPI.format(name=name))
     command = [
         *(programs / "eb", "mpi.eb", f"--hooks={HOOKS}", "--module-only", "--force", "--disable-rpath"),
         *(f"--module-syntax={syntax}", *_options(place / "prefix")),
     ]
-    environment = _environment(programs, **more)
-    return run_to_end(command, env=environment, cwd=place)
+    return run_to_end(command, env=_environment(programs, **more), cwd=place)
 
 
 def _loaded(modules: Path, *names: str, undone: bool = False, **more: str) -> Mapping[str, str]:
@@ -106,8 +104,7 @@ def _loaded(modules: Path, *names: str, undone: bool = False, **more: str) -> Ma
 @needs_lmod
 @pytest.mark.parametrize("syntax", ["Lua", "Tcl"])
 def test_the_module_of_an_mpi_names_the_store(programs: Path, store: SiteStore, tmp_path: Path, syntax: str) -> None:
-    done = _module_of(programs, tmp_path, "MPICH", syntax, COLLTUNE_STORE=str(store.directory))
-    assert done.returncode == 0, done.stdout + done.stderr
+    ended_with(0, _module_of(programs, tmp_path, "MPICH", syntax, COLLTUNE_STORE=str(store.directory)))
     found = _loaded(tmp_path / "prefix/modules/all", "MPICH/5.0.2", "colltune-tuned/mpich-5.0.2")
     assert found["EBROOTMPICH"]
     assert found["COLLTUNE_STORE"] == str(store.directory)
@@ -123,8 +120,7 @@ def test_no_module_names_what_is_no_store(programs: Path, tmp_path: Path) -> Non
 
 @needs_lmod
 def test_other_modules_stay_as_they_are(programs: Path, tmp_path: Path) -> None:
-    done = _module_of(programs, tmp_path, "zlib", "Lua", COLLTUNE_STORE="")
-    assert done.returncode == 0, done.stdout + done.stderr
+    ended_with(0, _module_of(programs, tmp_path, "zlib", "Lua", COLLTUNE_STORE=""))
     (module,) = (tmp_path / "prefix/modules/all/zlib").iterdir()
     assert "COLLTUNE" not in module.read_text()
 
@@ -132,10 +128,8 @@ def test_other_modules_stay_as_they_are(programs: Path, tmp_path: Path) -> None:
 @needs_lmod
 def test_easybuild_reads_the_easyconfig(programs: Path, tmp_path: Path) -> None:
     """It names what the project's metadata asks for: as a dependency, in one of these bundles, or as an extension."""
-    done = run_to_end(
-        [programs / "python", "-c", READ, EASYCONFIG, *_options(tmp_path)], env=_environment(programs), cwd=tmp_path
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    command = [programs / "python", "-c", READ, EASYCONFIG, *_options(tmp_path)]
+    done = run_to_end(command, env=_environment(programs), cwd=tmp_path, check=True)
     read = json.loads(done.stdout.splitlines()[-1])
     assert read["name"] == read["extensions"][-1] == "colltune"
     given = {*read["dependencies"], *read["extensions"]}
