@@ -36,7 +36,7 @@ from pathlib import Path
 from colltune.core.errors import InputError
 from colltune.core.proven import Verdict
 from colltune.core.sample import DEFAULT, Choice, Scenario
-from colltune.learn.stakes import Stakes
+from colltune.learn.expected_gain import ExpectedGain
 from colltune.profile.application_profile import Profile, stakes
 from colltune.profile.extrapolate import extrapolate
 from colltune.profile.profile_files import load_profile
@@ -173,7 +173,7 @@ def tuned(simulation: Simulation, profiles: Sequence[Profile], budget_s: float, 
     profile, _ = extrapolate(profiles, *shape)
     share = {one: part for one, part in stakes(profile).items() if one.collective in simulation.catalogue.entries}
     called = sorted({scenario.collective for scenario in share})
-    options = TuneOptions(called, budget_s=budget_s, stakes=Stakes(share, RUNTIME_S))
+    options = TuneOptions(called, budget_s=budget_s, stakes=ExpectedGain(share, RUNTIME_S))
     result = tune(simulation, options, out, Listener(note=lambda text: print(text, file=sys.stderr, flush=True)))
     return result.tuning, sum(one.verdict is Verdict.KEPT for one in result.decisions)
 

@@ -23,7 +23,7 @@ INSIDE = """
     from colltune.mpi.detect import find_mpi
     from colltune.mpi.job import find_job
     from colltune.mpi.launch import LaunchRequest, launch
-    from colltune.schedule.found_topology import find_topology
+    from colltune.schedule.topology_sources import find_topology
 
     program, shapes, launchers = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3:]
     job = find_job(os.environ)

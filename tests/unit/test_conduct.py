@@ -20,7 +20,7 @@ from colltune.schedule.contract import Task
 from colltune.schedule.durations import Durations
 from colltune.schedule.filling import FillingPacker
 from colltune.search.campaign import Campaign
-from colltune.search.order import Agenda
+from colltune.search.point_queue import PointQueue
 
 HOSTS = [f"n{number}" for number in range(8)]
 RING = Choice("ring")
@@ -230,29 +230,29 @@ def test_durations_learn_the_messages_and_the_bytes_of_algorithms_that_are_linea
         assert durations.expect_s(unseen) == pytest.approx(cost_s(unseen), rel=0.2)
 
 
-def test_more_ranks_than_were_measured_are_feared() -> None:
+def test_more_ranks_than_were_measured_have_a_worst_case() -> None:
     durations = Durations(first_s=7.0)
     for size in (8, 64, 512):
         durations.tell([Sample(Scenario("bcast", 4, 1, size), DEFAULT, Status.OK, (1e-6,), cost_s=1e-3)] * 9)
     assert durations.expect_s(Scenario("bcast", 64, 1, 8)) == pytest.approx(1e-3, rel=0.1)
-    assert durations.fear_s(Scenario("bcast", 64, 1, 8)) >= 0.9 * 16e-3
+    assert durations.worst_case_s(Scenario("bcast", 64, 1, 8)) >= 0.9 * 16e-3
 
 
-def test_an_agenda_prefers_what_may_change_the_selection() -> None:
+def test_a_queue_prefers_what_may_change_the_selection() -> None:
     """Near the size at which RING is twice as fast it is selected already; near the other one it is open which."""
     durations = Durations(1.0)
-    agenda = Agenda(space("bcast"), DecisionLearner(space("bcast"), 1), durations)
+    queue = PointQueue(space("bcast"), DecisionLearner(space("bcast"), 1), durations)
     for power, faster in ((2, 2.0), (8, 1.0)):
         scenario = Scenario("bcast", 8, 1, 1 << power)
         pair = [(DEFAULT, 1e-5), (RING, 1e-5 / faster)]
         samples = [Sample(scenario, choice, Status.OK, (time_s,), cost_s=1e-3) for choice, time_s in pair]
         durations.tell(samples)
-        agenda.know(samples)
+        queue.know(samples)
     near, far = (Point(Scenario("bcast", 8, 1, 1 << power), (DEFAULT, RING)) for power in (3, 7))
-    worth_near, worth_far = agenda.worth([near, far])
+    worth_near, worth_far = queue.worth([near, far])
     assert worth_far > 1.3 * worth_near > 0.0
-    assert all(point.scenario.size_bytes not in (4, 256) or point.scenario.nodes < 8 for point in agenda.everything())
-    assert agenda.rest_s() == pytest.approx(sum(agenda.expect_s(point) for point in agenda.everything()))
+    assert all(point.scenario.size_bytes not in (4, 256) or point.scenario.nodes < 8 for point in queue.everything())
+    assert queue.rest_s() == pytest.approx(sum(queue.expect_s(point) for point in queue.everything()))
 
 
 def test_a_task_waits_for_room() -> None:

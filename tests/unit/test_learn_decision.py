@@ -12,13 +12,13 @@ from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status
 from colltune.core.space import Point, Space
 from colltune.distill.selection import Selection
 from colltune.learn import decision_model
-from colltune.learn.belief import MEASURED_SD, Belief, observations
 from colltune.learn.decision import DecisionLearner, DecisionSettings
 from colltune.learn.decision_model import expected_gains
 from colltune.learn.gaussian import PRIOR_MEAN, _objective, _Stack, kernel, kernel_diagonal, rough_variance
+from colltune.learn.history import History
+from colltune.learn.posterior import MEASURED_SD, Observations, Posterior
 from colltune.learn.scenario_columns import scenario_columns
-from colltune.learn.selection_uncertainty import SURPRISE, TAIL, Duels, normal_loss
-from colltune.learn.told import History
+from colltune.learn.selection_uncertainty import SURPRISE, TAIL, PairwiseComparisons, normal_loss
 from colltune.search.campaign import MeasuredModel
 from colltune_study.testing import RING, TREE, legal, measured, small_space, true_time_s
 
@@ -46,39 +46,39 @@ def test_the_kernel_is_a_covariance():
     np.testing.assert_allclose(np.diag(covariance), kernel_diagonal(PRIOR_MEAN, z))
 
 
-def belief_of(rows: list[int], times: list[float]) -> tuple[Belief, np.ndarray]:
+def posterior_of(rows: list[int], times: list[float]) -> tuple[Posterior, np.ndarray]:
     scenarios = [Scenario("bcast", 2, 1, 2**power) for power in range(0, 20, 2)]
     z = scenario_columns(scenarios)
-    seen = observations(z[rows], rows, [0] * len(rows), times)
-    return Belief(z, 1, seen, PRIOR_MEAN, 3.0), z
+    seen = Observations.of(z[rows], rows, [0] * len(rows), times)
+    return Posterior(z, 1, seen, PRIOR_MEAN, 3.0), z
 
 
 def test_updating_by_one_pair_equals_believing_anew_where_the_trend_is_the_same():
     """The trend and the scale are found anew only now and then, so the same process is compared with and without."""
-    belief, z = belief_of([0, 4, 8], [1e-6, 3e-6, 9e-5])
-    after = belief.copy()
+    posterior, z = posterior_of([0, 4, 8], [1e-6, 3e-6, 9e-5])
+    after = posterior.copy()
     after.update(6, 0, float(np.log(2e-5)), MEASURED_SD**2)
-    process = belief._processes[0]
+    process = posterior._processes[0]
     covariance = process.scale * (kernel(PRIOR_MEAN, z, z) + rough_variance(PRIOR_MEAN) * np.eye(len(z)))
     rows = np.array([0, 4, 8, 6])
     noise = np.diag([process.scale * MEASURED_SD**2] * 3 + [MEASURED_SD**2])
     gain = covariance[:, rows] @ np.linalg.inv(covariance[np.ix_(rows, rows)] + noise)
-    trend = belief._trend.at(z)
+    trend = posterior._trend.at(z)
     expected = trend + gain @ (np.log([1e-6, 3e-6, 9e-5, 2e-5]) - trend[rows])
     np.testing.assert_allclose(after.mean[:, 0], expected, atol=1e-8)
-    assert belief.mean[6, 0] != after.mean[6, 0]  # the copy is on its own
+    assert posterior.mean[6, 0] != after.mean[6, 0]  # the copy is on its own
 
 
 def test_a_measured_pair_is_known_and_far_ones_less_so():
-    belief, _ = belief_of([0, 1, 2], [1e-6, 1.1e-6, 1.2e-6])
-    deviation = np.sqrt(belief.variance[:, 0])
+    posterior, _ = posterior_of([0, 1, 2], [1e-6, 1.1e-6, 1.2e-6])
+    deviation = np.sqrt(posterior.variance[:, 0])
     assert deviation[1] < 0.03
     assert np.all(np.diff(deviation[3:]) > 0)
 
 
 def test_a_choice_that_surprises_is_believed_less():
-    calm, _ = belief_of([0, 1, 2, 3], [1e-6, 1.1e-6, 1.2e-6, 1.3e-6])
-    wild, _ = belief_of([0, 1, 2, 3], [1e-6, 9e-6, 1e-6, 9e-6])
+    calm, _ = posterior_of([0, 1, 2, 3], [1e-6, 1.1e-6, 1.2e-6, 1.3e-6])
+    wild, _ = posterior_of([0, 1, 2, 3], [1e-6, 9e-6, 1e-6, 9e-6])
     assert wild._processes[0].scale > calm._processes[0].scale == 1.0
 
 
@@ -146,7 +146,7 @@ def test_a_dominated_choice_is_dropped():
 
 
 def test_an_algorithm_that_is_bad_wherever_it_was_cheap_is_tried_at_the_far_end():
-    """Belief alone would never look there: the insurance pays for it."""
+    """By the posterior alone it would never be tried there: `far_share` pays for it."""
     late = Choice("late")  # a latency of 1 ms, and ten times the bandwidth
     scenarios = tuple(Scenario("bcast", n, 1, 2**p) for n in (2, 4, 8) for p in range(0, 24, 2))
     space = Space("bcast", scenarios, lambda _: (DEFAULT, late))
@@ -215,7 +215,7 @@ def test_what_looks_at_one_pair_differ_by_is_learnt_and_weighs_what_was_measured
     assert wrong["model"] <= 0.5 * wrong["measured"]
 
 
-def test_repeated_samples_of_a_pair_change_the_belief():
+def test_repeated_samples_of_a_pair_change_the_posterior():
     space = small_space()
     learner = DecisionLearner(space, 0)
     pair = (space.scenarios[0], DEFAULT)
@@ -230,13 +230,13 @@ CHOICES = 3
 NOISE = 4e-4
 
 
-def belief() -> Belief:
+def posterior() -> Posterior:
     """Of three choices, each measured at a few scenarios."""
     random, z = np.random.default_rng(5), scenario_columns(SCENARIOS)
     rows = random.choice(len(SCENARIOS), 12, replace=False)
     numbers = np.arange(12) % CHOICES
     times = np.exp(random.normal(-12.0, 0.3, 12))
-    return Belief(z, CHOICES, observations(z[rows], rows, numbers, times), PRIOR_MEAN, 3.0)
+    return Posterior(z, CHOICES, Observations.of(z[rows], rows, numbers, times), PRIOR_MEAN, 3.0)
 
 
 def every_pair() -> tuple[np.ndarray, np.ndarray]:
@@ -245,44 +245,44 @@ def every_pair() -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_all_scenarios_are_summed_where_that_is_cheap() -> None:
-    one = belief()
-    duels = Duels.of(one.mean, one.variance, np.ones(one.mean.shape, dtype=bool))
+    fitted = posterior()
+    pairwise = PairwiseComparisons.of(fitted.mean, fitted.variance, np.ones(fitted.mean.shape, dtype=bool))
     places, numbers = every_pair()
     noise = np.full(len(places), NOISE)
-    covariance = np.stack([one.covariance(n, np.array([row]))[0] for row, n in zip(places, numbers, strict=True)])
+    covariance = np.stack([fitted.covariance(n, np.array([row]))[0] for row, n in zip(places, numbers, strict=True)])
     own = covariance[np.arange(len(places)), places]
-    expected = duels.gains(np.abs(covariance) / np.sqrt(own + noise)[:, None], numbers)
-    np.testing.assert_allclose(expected_gains(one, duels, places, numbers, noise), expected, rtol=1e-9)
+    expected = pairwise.gains(np.abs(covariance) / np.sqrt(own + noise)[:, None], numbers)
+    np.testing.assert_allclose(expected_gains(fitted, pairwise, places, numbers, noise), expected, rtol=1e-9)
 
 
 def test_the_gain_is_what_results_of_the_measurement_would_save_on_average() -> None:
     """Results are drawn, and the selection is made anew from each; a share of the surprises is wider."""
-    one, random = belief(), np.random.default_rng(1)
-    duels = Duels.of(one.mean, one.variance, np.ones(one.mean.shape, dtype=bool))
+    fitted, random = posterior(), np.random.default_rng(1)
+    pairwise = PairwiseComparisons.of(fitted.mean, fitted.variance, np.ones(fitted.mean.shape, dtype=bool))
     row, number = 30, 1
-    deviation = np.sqrt(one.variance[row, number] + NOISE)
-    before = one.mean.min(axis=1).sum()
+    deviation = np.sqrt(fitted.variance[row, number] + NOISE)
+    before = fitted.mean.min(axis=1).sum()
 
     def saved(width: float) -> float:
-        found = []
-        for result in random.normal(one.mean[row, number], width * deviation, 4000):
-            after = one.copy()
+        savings = []
+        for result in random.normal(fitted.mean[row, number], width * deviation, 4000):
+            after = fitted.copy()
             after.update(row, number, float(result), NOISE)
-            found.append(before - after.mean.min(axis=1).sum())
-        return float(np.mean(found))
+            savings.append(before - after.mean.min(axis=1).sum())
+        return float(np.mean(savings))
 
-    [gain] = expected_gains(one, duels, np.array([row]), np.array([number]), np.array([NOISE]))
+    [gain] = expected_gains(fitted, pairwise, np.array([row]), np.array([number]), np.array([NOISE]))
     assert gain == pytest.approx(saved(1.0) + SURPRISE * saved(TAIL), rel=0.1)
 
 
 def test_a_sample_of_the_scenarios_ranks_pairs_about_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = belief()
-    duels = Duels.of(one.mean, one.variance, np.ones(one.mean.shape, dtype=bool))
+    fitted = posterior()
+    pairwise = PairwiseComparisons.of(fitted.mean, fitted.variance, np.ones(fitted.mean.shape, dtype=bool))
     places, numbers = every_pair()
     noise = np.full(len(places), NOISE)
-    exact = expected_gains(one, duels, places, numbers, noise)
+    exact = expected_gains(fitted, pairwise, places, numbers, noise)
     monkeypatch.setattr(decision_model, "_CELLS", len(places) * len(SCENARIOS) // 3)
-    sampled = expected_gains(one, duels, places, numbers, noise)
+    sampled = expected_gains(fitted, pairwise, places, numbers, noise)
     assert not np.allclose(sampled, exact, rtol=1e-3)
     assert np.corrcoef(sampled, exact)[0, 1] > 0.9
     assert sampled.sum() == pytest.approx(exact.sum(), rel=0.1)

@@ -11,7 +11,7 @@ from colltune.core.disturbance import Disturbance
 from colltune.core.errors import InputError
 from colltune.core.proven import Decision, Summary, Verdict
 from colltune.core.sample import Choice, Environment, Sample, Scenario, Status
-from colltune.learn.stakes import Stakes
+from colltune.learn.expected_gain import ExpectedGain
 from colltune.mpi.installation import Installation, Launcher, Library
 from colltune.mpi.job import Job, Node, Scheduler
 from colltune.profile.application_profile import Calls, Communicator, Profile
@@ -132,7 +132,7 @@ def result(gate: list[Decision], samples: list[Sample]) -> TuneResult:
 
 def test_nothing_measured_is_not_nothing_to_save() -> None:
     scenario = Scenario("bcast", 1, 4, 1024)
-    at_stake = Stakes({scenario: 0.5, replace(scenario, size_bytes=8): 0.1}, 7200.0)
+    at_stake = ExpectedGain({scenario: 0.5, replace(scenario, size_bytes=8): 0.1}, 7200.0)
     text = payoff_of(result([], []), at_stake, 4).text()
     assert "not known" in text
     assert text.endswith("Tune again with a larger --budget.")

@@ -9,7 +9,7 @@ from colltune.cli.profile_show import print_profile
 from colltune.core.errors import InputError
 from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status
 from colltune.core.space import Point
-from colltune.learn.stakes import Stakes, gains_of
+from colltune.learn.expected_gain import ExpectedGain, gains_of
 from colltune.machine.command_lines import mpiexec_option
 from colltune.profile.advice import benefit_of, tunable_by_name
 from colltune.profile.application_profile import Calls, Communicator, Profile, side_by_side, stakes
@@ -141,7 +141,7 @@ def test_the_stake_is_the_share_of_the_time_and_the_most_that_tuning_can_save_is
     assert benefit_of(replace(profile, elapsed_s=1000.0)).text().startswith("Tuning cannot pay")
 
 
-def test_short_calls_that_a_run_makes_seldom_are_not_at_stake(tmp_path: Path) -> None:
+def test_short_calls_that_a_run_makes_seldom_do_not_count(tmp_path: Path) -> None:
     profile = merged(tmp_path)
     one = profile.calls[0]
 
@@ -177,19 +177,19 @@ def sample(scenario: Scenario, choice: Choice, time_s: float) -> Sample:
 
 
 def test_what_pays_best_is_measured_first_and_what_does_not_pay_never() -> None:
-    at_stake = Stakes({_DEAR: 0.3, _CHEAP: 0.0001}, runtime_s=3600.0)
+    at_stake = ExpectedGain({_DEAR: 0.3, _CHEAP: 0.0001}, runtime_s=3600.0)
     points = [(Point(_CHEAP, _CHOICES), 0.5), (Point(_DEAR, _CHOICES), 0.5)]
     assert at_stake.worth_measuring(points, [])[0] == [1]
     # 0.0001 of an hour, 15% of it: 0.054 s.
     paying, reason = at_stake.worth_measuring(points[:1], [])
     assert paying == []
     assert "would cost 1 s and is expected to save 0.054 s" in reason
-    assert Stakes({_CHEAP: 0.01}, 3600.0).worth_measuring(points[:1], [])[0] == [0]
+    assert ExpectedGain({_CHEAP: 0.01}, 3600.0).worth_measuring(points[:1], [])[0] == [0]
 
 
 def test_what_was_measured_changes_what_is_expected() -> None:
     other = Scenario("alltoall", 2, 2, 4096)
-    at_stake = Stakes({other: 0.001, _CHEAP: 0.001}, runtime_s=3600.0)
+    at_stake = ExpectedGain({other: 0.001, _CHEAP: 0.001}, runtime_s=3600.0)
     points = [(Point(other, _CHOICES), 0.3), (Point(_CHEAP, _CHOICES), 0.3)]
     fast = [sample(_DEAR, DEFAULT, 2.0), sample(_DEAR, Choice("a"), 1.0)]
     slow = [sample(_DEAR, DEFAULT, 1.0), sample(_DEAR, Choice("a"), 2.0)]
@@ -202,7 +202,7 @@ def test_what_was_measured_changes_what_is_expected() -> None:
 
 
 def test_long_calls_make_a_measurement_dear() -> None:
-    at_stake = Stakes({_DEAR: 0.3}, 3600.0, {_DEAR: 1.0})
+    at_stake = ExpectedGain({_DEAR: 0.3}, 3600.0, {_DEAR: 1.0})
     assert at_stake.cost_s(Point(_DEAR, _CHOICES), 0.5) == pytest.approx(15 * 4 * 2)
 
 

@@ -42,7 +42,7 @@ def test_filling_has_no_barrier() -> None:
     assert next_.nodes == short.nodes
 
 
-def test_a_wide_point_is_not_put_off_for_ever_and_short_ones_fill_its_gap() -> None:
+def test_a_wide_point_is_not_delayed_for_ever_and_short_ones_fill_its_gap() -> None:
     packer = FillingPacker(groups(4, 16))
     running = packer.start([task(4, duration_s, index) for index, duration_s in enumerate((1.0, 5.0))], 0.0)
     assert len(running) == 2

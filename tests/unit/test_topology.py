@@ -10,7 +10,6 @@ from colltune.core.errors import InputError
 from colltune.core.hostlist import expand_hostlist
 from colltune.core.topology import Switch, Top, Topology
 from colltune.mpi.job import find_job
-from colltune.schedule.found_topology import find_topology
 from colltune.schedule.topology_files import (
     load_topology,
     parse_plain,
@@ -19,6 +18,7 @@ from colltune.schedule.topology_files import (
     parse_slurm_yaml,
     shipped_schemes,
 )
+from colltune.schedule.topology_sources import find_topology
 from greedy_batches import tree_order
 from packer_laws import groups, random_tree, switches_between
 

@@ -35,8 +35,8 @@ from colltune.mpi.job import Job, Scheduler, find_job
 from colltune.mpi.launch import Command, LaunchRequest, launch
 from colltune.mpi.launch_line import LaunchLine, job_of_line, parse_launch_line
 from colltune.mpi.programs import program_for
-from colltune.schedule.found_topology import find_topology
 from colltune.schedule.topology_files import load_topology
+from colltune.schedule.topology_sources import find_topology
 from colltune.site.entry import fabric_here
 from colltune.store.tuning import Tuning, write_files
 

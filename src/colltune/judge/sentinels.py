@@ -20,8 +20,8 @@ from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status, form
 # A gain that differs by more than this factor has changed; launches alone make it differ by less.
 TOLERANCE = 1.25
 # So many standard deviations from launch to launch are a change; from so few on it is worth another launch to be sure,
-# up to so many that leave no doubt.
-_SURE, _DOUBTFUL, _PLAIN = 2.75, 1.5, 5.0
+# up to so many that leave none uncertain.
+_SURE, _UNCERTAIN, _PLAIN = 2.75, 1.5, 5.0
 # What an algorithm's calls have in common in a launch, of their variance; the least shift of all its calls that counts.
 _COMMON, _LEAST_SHIFT = 0.5, 1.1
 # With fewer degrees of freedom a scatter is not known.
@@ -209,9 +209,9 @@ def verdicts(rechecks: Iterable[Recheck], unproven: Collection[Scenario] = froze
     return {name: Validity(_why_not(mine, unproven)) for name, mine in by_name.items()}
 
 
-def in_doubt(rechecks: Sequence[Recheck], unproven: Collection[Scenario] = frozenset()) -> bool:
+def is_uncertain(rechecks: Sequence[Recheck], unproven: Collection[Scenario] = frozenset()) -> bool:
     """Whether another launch could tell more of what has changed."""
-    judged = [verdicts([replace(again, sure=sure) for again in rechecks], unproven) for sure in (_DOUBTFUL, _PLAIN)]
+    judged = [verdicts([replace(again, sure=sure) for again in rechecks], unproven) for sure in (_UNCERTAIN, _PLAIN)]
     return any(judged[0][name].holds != judged[1][name].holds for name in judged[0])
 
 

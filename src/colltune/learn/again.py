@@ -11,8 +11,8 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from colltune.core.sample import Sample
-from colltune.learn.belief import MEASURED_SD, variances_of_medians
 from colltune.learn.gaussian import Floats, Rows
+from colltune.learn.posterior import MEASURED_SD, variances_of_medians
 from colltune.learn.selection_uncertainty import Mask
 
 # Of so many pairs that are known, one is looked at again, until so many were; then of more.

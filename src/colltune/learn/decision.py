@@ -18,12 +18,12 @@ from colltune.core.medians import breaks
 from colltune.core.sample import Sample, Scenario, Status
 from colltune.core.space import Model, Point, Space
 from colltune.learn.again import MOST_LOOKS, UNSURE_SD, LooksAgain, look_variance
-from colltune.learn.belief import MEASURED_SD, Belief, Observations, fit_hyperparameters, log_variances, observations
 from colltune.learn.decision_model import DecisionModel, Shortlist, expected_gains
 from colltune.learn.gaussian import PRIOR_MEAN, Floats, Rows
+from colltune.learn.history import History
+from colltune.learn.posterior import MEASURED_SD, Observations, Posterior, fit_hyperparameters, log_variances
 from colltune.learn.scenario_columns import scenario_columns
-from colltune.learn.selection_uncertainty import Duels, Mask, far_ends, nearest
-from colltune.learn.told import History
+from colltune.learn.selection_uncertainty import Mask, PairwiseComparisons, far_ends, nearest
 
 # The standard deviation of a single repetition's log time that is assumed when a measurement is planned.
 _REPETITION_SD = 0.05
@@ -47,9 +47,9 @@ class DecisionSettings:
     A full measurement is assumed to cost ``set_up_s`` (or more, where samples say so) and ``repetitions`` plus
     ``warm_up`` times the time of a call. A first measurement of a pair takes as many repetitions as fit into ``box_s``,
     but at least ``fewest``. A second one takes the rest, where noise makes a decision uncertain; with ``fewest`` =
-    ``repetitions`` there is none. Candidates are ranked by gain over cost to the power of ``thrift``. Choices are also
-    tried at the far ends of the space (largest size on the smallest shape, smallest size on the largest) for at most
-    the share ``insurance`` of the time spent: the posterior alone never tries an algorithm there that was slow
+    ``repetitions`` there is none. Candidates are ranked by gain over cost to the power of ``cost_exponent``. Choices
+    are also tried at the far ends of the space (largest size on the smallest shape, smallest size on the largest) for
+    at most the share ``far_share`` of the time spent: by the posterior alone no algorithm is tried there that was slow
     wherever it was measured.
     ``freedom``: see ChoiceProcess. ``design``: the number of scenarios in the middle of the space at which every choice
     is tried first. The learner stops once the expected loss is below ``stop_loss`` and the expected share of
@@ -62,8 +62,8 @@ class DecisionSettings:
     warm_up: int = 2
     fewest: int = 3
     box_s: float = 1e-3
-    thrift: float = 0.6
-    insurance: float = 0.25
+    cost_exponent: float = 0.6
+    far_share: float = 0.25
     design: int = 1
     freedom: float = 3.0
     refit_growth: float = 1.3
@@ -100,8 +100,8 @@ class DecisionLearner:
         self._rows: Rows = np.zeros(0, dtype=np.intp)  # the scenarios that are considered
         self._place: dict[int, int] = {}  # of a row among those
         self._theta = PRIOR_MEAN
-        self._belief: Belief | None = None
-        self._duels: Duels | None = None
+        self._posterior: Posterior | None = None
+        self._pairwise: PairwiseComparisons | None = None
         self._news: list[Sample] = []  # told, and not yet in the posterior
         self._plan: list[tuple[int, int, int]] = []  # scenario, choice, repetitions; none that was told since
         self._spent_s = self._probed_s = 0.0
@@ -125,9 +125,9 @@ class DecisionLearner:
             if row is not None and number is not None:
                 self._pending[row, number] = False
                 self._free[row, number] = self._open((row, number))
-                self._plan = [one for one in self._plan if one[:2] != (self._place.get(row), number)]
+                self._plan = [entry for entry in self._plan if entry[:2] != (self._place.get(row), number)]
         if any(sample.status is not Status.OK for sample in new):
-            self._belief = None
+            self._posterior = None
         self._news += [sample for sample in new if sample.status is Status.OK and sample.times_s]
 
     def tell_pending(self, point: Point) -> None:
@@ -138,11 +138,11 @@ class DecisionLearner:
                 self._pending[row, self._number[choice]] = True
 
     def ask(self, count: int) -> list[Point]:
-        belief, duels = self._believe()
+        posterior, pairwise = self._refreshed()
         free = self._free[self._rows]
-        self._plan = [one for one in self._plan if free[one[:2]]]
+        self._plan = [entry for entry in self._plan if free[entry[:2]]]
         if len(self._plan) < count:
-            self._plan = self._planned(belief, duels, free, count + int(_NEWS * self._history.known))
+            self._plan = self._planned(posterior, pairwise, free, count + int(_NEWS * self._history.known))
         points = []
         for place, number, repetitions in self._plan[:count]:
             row = int(self._rows[place])
@@ -150,9 +150,11 @@ class DecisionLearner:
             points.append(Point(self._space.scenarios[row], (self._choices[number],), repetitions))
         return points or self._elsewhere(count)
 
-    def _planned(self, belief: Belief, duels: Duels, free: Mask, count: int) -> list[tuple[int, int, int]]:
+    def _planned(
+        self, posterior: Posterior, pairwise: PairwiseComparisons, free: Mask, count: int
+    ) -> list[tuple[int, int, int]]:
         """The next ``count`` pairs, each chosen as if those before it had come out as expected."""
-        time_s = self._expected_s(belief)
+        time_s = self._expected_s(posterior)
         look = self._look(time_s)
         cost = self._cost(time_s, look)
         plan: list[tuple[int, int, int]] = []
@@ -167,7 +169,7 @@ class DecisionLearner:
             self._free[self._rows[again[0]], again[1]] = True  # it may be measured in full
             plan.append((*again, int(look[again])))
         while len(plan) < count and free.any():
-            shortlist, rows, numbers = self._shortlist(belief, duels, free, cost, look)
+            shortlist, rows, numbers = self._shortlist(posterior, pairwise, free, cost, look)
             while len(plan) < count and (taken := shortlist.take()) is not None:
                 place, number = int(rows[taken]), int(numbers[taken])
                 free[place, number] = False
@@ -176,7 +178,7 @@ class DecisionLearner:
 
     def expected_gain(self, points: Sequence[Point]) -> Floats:
         """See Learner; by the posterior, each choice of a point as if it were measured alone."""
-        belief, duels = self._believe()
+        posterior, pairwise = self._refreshed()
         free = self._free
         owner, places, numbers, repetitions = [], [], [], []
         for at, point in enumerate(points):
@@ -192,7 +194,7 @@ class DecisionLearner:
                     numbers.append(number)
                     repetitions.append(point.repetitions or self._settings.repetitions)
         noise = self._result_variance(np.array(repetitions, np.intp))
-        gains = expected_gains(belief, duels, np.array(places, np.intp), np.array(numbers, np.intp), noise)
+        gains = expected_gains(posterior, pairwise, np.array(places, np.intp), np.array(numbers, np.intp), noise)
         of_points = np.bincount(np.array(owner, np.intp), gains, minlength=len(points))
         return np.asarray(of_points * (len(self._space.scenarios) / max(len(self._rows), 1)))
 
@@ -203,13 +205,13 @@ class DecisionLearner:
     def should_stop(self) -> str | None:
         if not self._free.any():
             return "every candidate of the space was measured"
-        if self._history.has_times and self._history.told != self._judged:
-            news, self._judged = self._history.told - self._judged, self._history.told
-            before, duels = self._duels, self._believe()[1]
-            if duels is not before:
+        if self._history.has_times and self._history.sample_count != self._judged:
+            news, self._judged = self._history.sample_count - self._judged, self._history.sample_count
+            before, pairwise = self._pairwise, self._refreshed()[1]
+            if pairwise is not before:
                 unseen = self._free[self._rows] & (self._looks[self._rows] == 0)
                 settings = self._settings
-                self._good = duels.is_sure(unseen, settings.stop_loss, _SIGNIFICANT, settings.stop_mistakes)
+                self._good = pairwise.is_sure(unseen, settings.stop_loss, _SIGNIFICANT, settings.stop_mistakes)
             self._calm = self._calm + news if self._good else 0
         if self._calm >= self._steps:
             return (
@@ -264,7 +266,7 @@ class DecisionLearner:
         times = self._history.times()
         samples = [self._history.samples_of(pair) for pair in times]
         self._of_look = look_variance(samples)
-        return observations(
+        return Observations.of(
             scenario_columns([scenario for scenario, _ in times]),
             [self._place.get(self._row.get(scenario, -1), -1) for scenario, _ in times],
             [self._number[choice] for _, choice in times],
@@ -272,21 +274,22 @@ class DecisionLearner:
             log_variances(samples, self._of_look),
         )
 
-    def _believe(self) -> tuple[Belief, Duels]:
+    def _refreshed(self) -> tuple[Posterior, PairwiseComparisons]:
         """The posterior of everything that was told, but for the last few where much is known."""
         known, settings = self._history.known, self._settings
-        if self._belief is not None and self._duels is not None and len(self._news) <= _NEWS * known:
-            return self._belief, self._duels
+        if self._posterior is not None and self._pairwise is not None and len(self._news) <= _NEWS * known:
+            return self._posterior, self._pairwise
         self._plan = []
         due = bool(self._news) and known >= max(self._fitted + 3, self._fitted * settings.refit_growth)
-        if self._belief is None or due or (self._news and known <= 4) or not self._update():
+        if self._posterior is None or due or (self._news and known <= 4) or not self._update():
             self._refit(due)
-        belief = self._belief
-        assert belief is not None
-        if self._duels is None or self._news:
-            self._duels = Duels.of(belief.mean, belief.variance, self._candidate[self._rows], self._weights[self._rows])
+        posterior = self._posterior
+        assert posterior is not None
+        if self._pairwise is None or self._news:
+            legal, weights = self._candidate[self._rows], self._weights[self._rows]
+            self._pairwise = PairwiseComparisons.of(posterior.mean, posterior.variance, legal, weights)
         self._news = []
-        return belief, self._duels
+        return posterior, self._pairwise
 
     def _refit(self, hyperparameters: bool) -> None:
         """Fits the posterior again; of a large space, which is not considered whole, other scenarios are drawn."""
@@ -306,19 +309,19 @@ class DecisionLearner:
         if self._is_unsure != was_unsure:
             self._free = self._open(slice(None)) & ~self._pending
         self._theta = fit_hyperparameters(self._theta, seen, choices, self._seed, iterations)
-        self._belief = Belief(self._all_columns[rows], choices, seen, self._theta, self._settings.freedom)
-        self._duels = None
+        self._posterior = Posterior(self._all_columns[rows], choices, seen, self._theta, self._settings.freedom)
+        self._pairwise = None
 
     def _update(self) -> bool:
         """Adds the new samples one by one; False where too many lie outside of the scenarios that are considered."""
         places = [self._place.get(self._row.get(sample.scenario, -1), -1) for sample in self._news]
         self._outside += places.count(-1)
-        if self._belief is None or self._outside > _OUTSIDE * self._history.known:
+        if self._posterior is None or self._outside > _OUTSIDE * self._history.known:
             return False
         noise = log_variances([[sample] for sample in self._news], self._of_look).tolist()
         for sample, place, variance in zip(self._news, places, noise, strict=True):
             if place >= 0:
-                self._belief.update(place, self._number[sample.choice], math.log(sample.time_s), variance)
+                self._posterior.update(place, self._number[sample.choice], math.log(sample.time_s), variance)
         return True
 
     def _elsewhere(self, count: int) -> list[Point]:
@@ -341,31 +344,31 @@ class DecisionLearner:
         first = np.where(2 * first >= full, full, first)
         return first if self._is_unsure else np.where((done > 0) & (done < full), full - done, first)
 
-    def _expected_s(self, belief: Belief) -> Floats:
+    def _expected_s(self, posterior: Posterior) -> Floats:
         """(N, M): the time of a call of each pair."""
         if self._history.has_times:
-            log_time = belief.mean + 0.5 * np.minimum(belief.variance, 1.0)
+            log_time = posterior.mean + 0.5 * np.minimum(posterior.variance, 1.0)
             return np.asarray(np.exp(np.minimum(np.maximum(log_time, -20.0), 5.0)))  # clip takes twice as long
         # No cost is known yet, but small messages on few ranks are cheap everywhere.
         growth = 0.4 * self._all_columns[self._rows, 2] + 0.2 * self._all_columns[self._rows, :2].sum(axis=1)
-        return np.broadcast_to(1e-5 * 2.0 ** growth[:, None], belief.mean.shape)
+        return np.broadcast_to(1e-5 * 2.0 ** growth[:, None], posterior.mean.shape)
 
     def _shortlist(
-        self, belief: Belief, duels: Duels, free: Mask, cost: Floats, look: NDArray[np.intp]
+        self, posterior: Posterior, pairwise: PairwiseComparisons, free: Mask, cost: Floats, look: NDArray[np.intp]
     ) -> tuple[Shortlist, Rows, Rows]:
         """The pairs that may have the greatest gain per cost, and their places and choices."""
         cells, costs = np.flatnonzero(free), cost[free]
-        local = duels.losses[free] / costs
-        random = np.random.default_rng([self._seed, self._history.told, len(cells)])
+        local = pairwise.losses[free] / costs
+        random = np.random.default_rng([self._seed, self._history.sample_count, len(cells)])
         if len(cells) > self._settings.candidates:
             part = self._settings.candidates // 4
-            dear = local * np.sqrt(costs)
-            kept = [_greatest(local, 2 * part), _greatest(dear, part), random.choice(len(cells), part, False)]
+            costly = local * np.sqrt(costs)
+            kept = [_greatest(local, 2 * part), _greatest(costly, part), random.choice(len(cells), part, False)]
             cells = cells[np.unique(np.concatenate(kept))]
         rows, numbers = np.divmod(cells, free.shape[1])
-        worth = random.uniform(0.999, 1.0, len(rows)) / cost[rows, numbers] ** self._settings.thrift
+        worth = random.uniform(0.999, 1.0, len(rows)) / cost[rows, numbers] ** self._settings.cost_exponent
         noise = self._result_variance(look[rows, numbers])
-        return Shortlist(belief, duels, rows, numbers, noise, worth), rows, numbers
+        return Shortlist(posterior.covariances(rows, numbers), pairwise, rows, numbers, noise, worth), rows, numbers
 
     def _result_variance(self, repetitions: Rows) -> Floats:
         """Of the log of a median of so many repetitions, before it is measured."""
@@ -380,14 +383,14 @@ class DecisionLearner:
         return None
 
     def _probe(self, cost: Floats, free: Mask) -> tuple[int, int] | None:
-        """The cheapest unmeasured pair at the far ends of the space, if the insurance covers its cost."""
+        """The cheapest unmeasured pair at the far ends of the space, if its cost fits into ``far_share``."""
         unseen = free & (self._looks[self._rows] == 0)
         places = np.flatnonzero(np.isin(self._rows, self._probes))
         pairs = ((int(place), int(number)) for place in places for number in np.flatnonzero(unseen[place]))
         if not (open_pairs := [(float(cost[pair]), *pair) for pair in pairs]):
             return None
         price, place, number = min(open_pairs)
-        return (place, number) if self._probed_s + price <= self._settings.insurance * self._spent_s else None
+        return (place, number) if self._probed_s + price <= self._settings.far_share * self._spent_s else None
 
 
 def _greatest(values: Floats, count: int) -> Rows:

@@ -21,7 +21,7 @@ NEVER = 1e3  # log seconds of what cannot be selected
 
 
 @dataclass(frozen=True)
-class Duels:
+class PairwiseComparisons:
     """For each pair (N, M): whether there is a choice to compare with, the distance of the means, and its deviation.
 
     The selected choice is compared with the runner-up, every other one with the selected. ``first``, ``weight`` (N,):
@@ -35,7 +35,7 @@ class Duels:
     weight: Floats
 
     @classmethod
-    def of(cls, mean: Floats, variance: Floats, legal: Mask, weight: Floats | None = None) -> Duels:
+    def of(cls, mean: Floats, variance: Floats, legal: Mask, weight: Floats | None = None) -> PairwiseComparisons:
         every = np.arange(len(mean))
         usable = np.where(legal, mean, NEVER)
         first = usable.argmin(axis=1)
@@ -82,7 +82,7 @@ class Duels:
 
 
 def tailed_loss(distance: Floats, deviation: Floats) -> Floats:
-    """As normal_loss, where a share SURPRISE of all beliefs is TAIL times as uncertain as it looks.
+    """As normal_loss, where a share SURPRISE of all posteriors is TAIL times as uncertain as it looks.
 
     Looked up: it is asked for millions of times. The error is below 1e-3 of the deviation.
     """

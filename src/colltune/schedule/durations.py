@@ -16,12 +16,12 @@ _GROWTH = 1.2
 # Samples of one kind below which there is no line.
 _FEWEST = 3
 _LEAST_S = 1e-6
-# How much each column is doubted: what rounds or bytes explain as well is not put down to messages or relaying.
-_DOUBT = 1e-3 * np.array([0.0, 1.0, 10.0, 1.0, 10.0])
+# The penalty of each column: what rounds or bytes explain as well is not put down to messages or relaying.
+_PENALTY = 1e-3 * np.array([0.0, 1.0, 10.0, 1.0, 10.0])
 # Columns: a constant, rounds of a tree, messages of a linear algorithm, bytes that move, bytes that each rank sends on.
 _MESSAGES, _BYTES, _RELAYED = 2, 3, 4
 _OF_BYTES = (_BYTES, _RELAYED)
-# F statistic from which the part of the bytes is believed: a line through noise on a few bytes would say anything of a
+# F statistic from which the part of the bytes counts: a line through noise on a few bytes would say anything of a
 # megabyte.
 _CLEAR = 10.0
 
@@ -97,11 +97,11 @@ class Durations:
                 seconds[mine] = np.maximum((rows @ np.stack(akin, axis=1)).max(axis=1), _LEAST_S)
         return seconds
 
-    def fear_s(self, scenario: Scenario) -> float:
-        """What one choice in ``scenario`` may take, see feared_s."""
-        return float(self.feared_s(ScenarioRows.of([scenario]))[0])
+    def worst_case_s(self, scenario: Scenario) -> float:
+        """What one choice in ``scenario`` may take, see worst_cases_s."""
+        return float(self.worst_cases_s(ScenarioRows.of([scenario]))[0])
 
-    def feared_s(self, calls: ScenarioRows) -> Floats:
+    def worst_cases_s(self, calls: ScenarioRows) -> Floats:
         """As ``expected_s``, but where nothing tells what bytes cost, all that was seen is put down to them.
 
         On more ranks than were measured, all of it is taken to grow with these.
@@ -135,9 +135,9 @@ def _kind(scenario: Scenario) -> tuple[str, bool]:
 def _solve(rows: Floats, used: Sequence[int]) -> tuple[Floats, float]:
     """Coefficients of the columns ``used`` that come nearest to ones, and the sum of the squared errors."""
     # Rows more, of which each asks that the part of a column be nothing.
-    doubt = np.diag(_DOUBT)[1:, used]
-    table = np.vstack([rows[:, used], doubt])
-    solved = np.linalg.lstsq(table, np.concatenate([np.ones(len(rows)), np.zeros(len(doubt))]), rcond=None)[0]
+    penalty = np.diag(_PENALTY)[1:, used]
+    table = np.vstack([rows[:, used], penalty])
+    solved = np.linalg.lstsq(table, np.concatenate([np.ones(len(rows)), np.zeros(len(penalty))]), rcond=None)[0]
     return solved, float(np.square(rows[:, used] @ solved - 1.0).sum())
 
 

@@ -58,9 +58,9 @@ class Occupancy:
             return self._find_one()
         enough = ~self._used & (self._available >= nodes)
         rank = self._available * (int(self._depth.max()) + 1) - self._depth
-        found: list[int] = []
-        self._collect(int(np.where(enough, rank, _NEVER).argmin()), nodes, found)
-        return tuple(sorted(found))
+        hosts: list[int] = []
+        self._collect(int(np.where(enough, rank, _NEVER).argmin()), nodes, hosts)
+        return tuple(sorted(hosts))
 
     def has_room(self, nodes: int) -> bool:
         """Whether a measurement on ``nodes`` nodes fits now. If it does not, none on more nodes does."""
@@ -113,7 +113,7 @@ class Occupancy:
         switch = int(np.where(free, rank, _NEVER).argmin())
         return (next(host for host in self._hosts[switch] if not self._busy[host]),)
 
-    def _collect(self, switch: int, nodes: int, found: list[int]) -> None:
+    def _collect(self, switch: int, nodes: int, hosts: list[int]) -> None:
         """Appends ``nodes`` free hosts below ``switch``, from as few of its parts as will do."""
         parts = [child for child in self._children[switch] if not self._used[child] and self._available[child] > 0]
         room = {child: int(self._available[child]) for child in parts}
@@ -125,13 +125,13 @@ class Occupancy:
             if room[part] >= missing:  # the last that will do is the smallest one
                 part = parts[bisect_right(parts, -missing, lo=index, key=lambda child: -room[child]) - 1]
             taken = min(missing, room[part])
-            self._collect(part, taken, found)
+            self._collect(part, taken, hosts)
             missing -= taken
         for host in self._hosts[switch]:
             if not missing:
                 return
             if not self._busy[host]:
-                found.append(host)
+                hosts.append(host)
                 missing -= 1
 
 

@@ -20,20 +20,20 @@ from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status
 from colltune.core.space import Model, Point, Prediction, Space
 from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.learn.contract import Learner
-from colltune.learn.stakes import Stakes
+from colltune.learn.expected_gain import ExpectedGain
 from colltune.measure.contract import Effort, Source
 from colltune.schedule.contract import Task
 from colltune.schedule.durations import Durations
-from colltune.search.order import Agenda
+from colltune.search.point_queue import PointQueue
 
 # Trials, warm-up, the calls back to back and the synchronisation, over the time box of a choice.
 _OVERHEAD = 2.5
-# Of the budget, what one point may be feared to take while there are cheaper ones: learners begin at the edge of the
+# Of the budget, what one point takes in the worst case while there are cheaper ones: learners begin at the edge of the
 # space, where on a slow network a handful of points would take all there is.
-_DEAREST_SHARE = 0.15
+_LARGEST_SHARE = 0.15
 # Of an equal share of the time, what every collective has before the expected gain decides.
 _FAIR_PART = 0.35
-# Points that a learner is asked for beyond those needed: the most useful one may be dear.
+# Points that a learner is asked for beyond those needed: the most useful one may be expensive.
 _LOOK_AHEAD = 3
 # Where all of these are, so many times more.
 _FARTHER = 16
@@ -72,7 +72,7 @@ class Campaign:
     the launch. Where it is expected to do, the whole grid is measured, collective by collective; where it is not, what
     promises most for its time goes first, whichever the collective. Without a bound (an infinite budget) the learners
     alone say what is measured, each in its own order, until they have nothing more to ask. With ``lanes``, which are of
-    that source, points are measured on disjoint parts of the job at once. With ``stakes`` what pays most for one
+    that source, points are measured on disjoint parts of the job at once. With ``expected_gain`` what pays most for one
     application goes first, and nothing that costs more than it is expected to save there. Of a collective in
     ``least_gain`` nothing is measured any more that is expected to gain less per second. ``stop`` cuts the measuring
     off.
@@ -88,7 +88,7 @@ class Campaign:
     progress: Callable[[Progress], None] = lambda _progress: None
     clock: Callable[[], float] = time.monotonic
     lanes: Lanes | None = None
-    stakes: Stakes | None = None
+    expected_gain: ExpectedGain | None = None
     least_gain: Mapping[str, float] = field(default_factory=dict)
     stop: StopRequest = field(default_factory=StopRequest)
 
@@ -109,12 +109,12 @@ class Campaign:
         self._broken = broken_choices(self.known)
         self._durations = Durations(self.effort.box_s * _OVERHEAD)
         self._durations.tell(self.known)
-        self._agendas = {
-            name: Agenda(self.spaces[name], learner, self._durations) for name, learner in self.learners.items()
+        self._queues = {
+            name: PointQueue(self.spaces[name], learner, self._durations) for name, learner in self.learners.items()
         }
-        for name, agenda in self._agendas.items():
-            agenda.know([sample for sample in self.known if sample.scenario.collective == name])
-            agenda.distrust(choice for collective, choice in self._broken if collective == name)
+        for name, queue in self._queues.items():
+            queue.know([sample for sample in self.known if sample.scenario.collective == name])
+            queue.exclude(choice for collective, choice in self._broken if collective == name)
         interrupted = False
         try:
             with self.stop.cuts():
@@ -124,7 +124,7 @@ class Campaign:
             interrupted = True
         last = StopReason.BUDGET_SPENT if math.isfinite(self.budget_s) else StopReason.NOT_ASKED
         last = StopReason.STOPPED if interrupted else last
-        reasons = {name: agenda.reason or last for name, agenda in self._agendas.items()}
+        reasons = {name: queue.reason or last for name, queue in self._queues.items()}
         return Outcome(tuple(self._samples), reasons, self.clock() - self._started_s, interrupted)
 
     def _measure(self) -> bool:
@@ -144,9 +144,9 @@ class Campaign:
                 yield point
 
     def _begin(self, point: Point) -> Point:
-        """``point`` without what is not trusted by now; it is not offered again."""
+        """``point`` without what is broken by now; it is not offered again."""
         collective = point.scenario.collective
-        self._agendas[collective].begin(point)
+        self._queues[collective].begin(point)
         left = tuple(c for c in point.choices if (collective, c) not in self._broken)
         self._waiting |= {(point.scenario, choice) for choice in left}
         return replace(point, choices=left)
@@ -166,89 +166,89 @@ class Campaign:
 
     def _tasks(self, count: int) -> list[Task]:
         """The ``count`` points that come next, and what they are expected to take."""
-        if math.isinf(self.budget_s) and self.stakes is None:
-            going_on = [agenda for agenda in self._agendas.values() if agenda.reason is None]
+        if math.isinf(self.budget_s) and self.expected_gain is None:
+            going_on = [queue for queue in self._queues.values() if queue.reason is None]
             asked = self._by_worth(going_on, count, math.inf)
-            return [Task(point, agenda.expect_s(point)) for agenda, point in asked]
+            return [Task(point, queue.expect_s(point)) for queue, point in asked]
         left_s = self._started_s + self.budget_s - self.clock()
-        active = [agenda for agenda in self._agendas.values() if agenda.reason is None]
-        rest_s = {agenda.collective: agenda.rest_s() for agenda in active}
-        for agenda in active:
-            done = rest_s[agenda.collective] == 0.0 and not agenda.in_order(1)
-            if done and not self._awaits(agenda.collective):
-                agenda.reason = StopReason.WHOLE
-            elif not self._is_worth_its_time(agenda):
-                agenda.reason = StopReason.NOT_WORTH
-        active = [agenda for agenda in active if agenda.reason is None]
+        active = [queue for queue in self._queues.values() if queue.reason is None]
+        rest_s = {queue.collective: queue.rest_s() for queue in active}
+        for queue in active:
+            done = rest_s[queue.collective] == 0.0 and not queue.in_order(1)
+            if done and not self._awaits(queue.collective):
+                queue.reason = StopReason.WHOLE
+            elif not self._is_worth_its_time(queue):
+                queue.reason = StopReason.NOT_WORTH
+        active = [queue for queue in active if queue.reason is None]
         if left_s <= 0.0 or not active:
             return []
-        if self.stakes is not None:
-            return self._at_stake(self.stakes, active)[:count]
+        if self.expected_gain is not None:
+            return self._by_saving(self.expected_gain, active)[:count]
         total_s = sum(rest_s.values())
         # Before it is known what large messages cost, all of them may be too much.
         fits = total_s <= left_s and not self.least_gain
-        self._fits = fits and (self._fits or sum(one.rest_s(feared=True) for one in active) <= left_s)
+        self._fits = fits and (self._fits or sum(queue.rest_s(worst_case=True) for queue in active) <= left_s)
         if self._fits:
             # Cheaper to measure than to be clever about.
-            points = [(agenda, point) for agenda in active for point in agenda.in_order(count)][:count]
+            points = [(queue, point) for queue in active for point in queue.in_order(count)][:count]
         else:
-            points = self._by_worth(active, count, min(left_s, _DEAREST_SHARE * self.budget_s))
+            points = self._by_worth(active, count, min(left_s, _LARGEST_SHARE * self.budget_s))
             points = points or self._by_worth(active, count, left_s)
-        return [Task(point, agenda.expect_s(point)) for agenda, point in points]
+        return [Task(point, queue.expect_s(point)) for queue, point in points]
 
-    def _is_worth_its_time(self, agenda: Agenda) -> bool:
-        least = self.least_gain.get(agenda.collective, 0.0)
+    def _is_worth_its_time(self, queue: PointQueue) -> bool:
+        least = self.least_gain.get(queue.collective, 0.0)
         if least <= 0.0:
             return True
-        asked = agenda.from_learner(1 + _LOOK_AHEAD)
-        return agenda.reason is not None or not asked or max(agenda.worth(asked).tolist()) >= least
+        asked = queue.from_learner(1 + _LOOK_AHEAD)
+        return queue.reason is not None or not asked or max(queue.worth(asked).tolist()) >= least
 
-    def _starved(self, active: Sequence[Agenda]) -> list[Agenda]:
+    def _below_share(self, active: Sequence[PointQueue]) -> list[PointQueue]:
         """Those that had the least of the time, where that is less than a part of what each would have in equal shares.
 
         What a learner expects to gain rests on what it has seen: of a collective that it knows little of it may expect
         nothing.
         """
-        spent = [self._spent_s[agenda.collective] for agenda in active]
-        limit_s = _FAIR_PART * self._costs_s / len(self._agendas)
+        spent = [self._spent_s[queue.collective] for queue in active]
+        limit_s = _FAIR_PART * self._costs_s / len(self._queues)
         return [active[spent.index(min(spent))]] if min(spent) < limit_s else []
 
-    def _at_stake(self, stakes: Stakes, active: Sequence[Agenda]) -> list[Task]:
-        tasks = [Task(point, agenda.expect_s(point)) for agenda in active for point in agenda.everything()]
-        paying, reason = stakes.worth_measuring([(task.point, task.duration_s) for task in tasks], self._samples)
+    def _by_saving(self, expected: ExpectedGain, active: Sequence[PointQueue]) -> list[Task]:
+        tasks = [Task(point, queue.expect_s(point)) for queue in active for point in queue.everything()]
+        paying, reason = expected.worth_measuring([(task.point, task.duration_s) for task in tasks], self._samples)
         if not paying:
-            for agenda in active:
-                agenda.reason = reason
+            for queue in active:
+                queue.reason = reason
         return [tasks[place] for place in paying]
 
-    def _by_worth(self, active: Sequence[Agenda], count: int, most_s: float) -> list[tuple[Agenda, Point]]:
+    def _by_worth(self, active: Sequence[PointQueue], count: int, most_s: float) -> list[tuple[PointQueue, Point]]:
         """The most gain for the time, of what should take ``most_s`` at most; the rest is left to the models.
 
         What the learners ask for, each in its own order. Where all that one asks for is too expensive, of what else is
         open in its collective. A collective that had far less than its part of the time comes first.
         """
-        offers: list[tuple[float, Agenda, Point]] = []
+        offers: list[tuple[float, PointQueue, Point]] = []
         if len(active) > 1:
-            active = self._starved(active) or active
-        for agenda in active:
-            asked = agenda.from_learner(count if math.isinf(most_s) else count + _LOOK_AHEAD)
-            points = self._affordable(agenda, asked, most_s)
+            active = self._below_share(active) or active
+        for queue in active:
+            asked = queue.from_learner(count if math.isinf(most_s) else count + _LOOK_AHEAD)
+            points = self._affordable(queue, asked, most_s)
             if asked and not points:
-                points = self._affordable(agenda, agenda.from_learner(_FARTHER * (count + _LOOK_AHEAD)), most_s)
+                points = self._affordable(queue, queue.from_learner(_FARTHER * (count + _LOOK_AHEAD)), most_s)
             if points:
-                worth = agenda.worth(points).tolist() if len(active) > 1 else [0.0] * len(points)
+                worth = queue.worth(points).tolist() if len(active) > 1 else [0.0] * len(points)
                 # Nothing is worth more than what its learner asks for before it.
-                offers += [(value, agenda, point) for value, point in zip(accumulate(worth, min), points, strict=True)]
-            elif math.isfinite(most_s) and agenda.reason is None:
-                points = agenda.some_within(most_s)
-                offers += [(value, agenda, point) for value, point in zip(agenda.worth(points), points, strict=True)]
+                offers += [(value, queue, point) for value, point in zip(accumulate(worth, min), points, strict=True)]
+            elif math.isfinite(most_s) and queue.reason is None:
+                points = queue.some_within(most_s)
+                offers += [(value, queue, point) for value, point in zip(queue.worth(points), points, strict=True)]
         offers.sort(key=lambda item: -item[0])
-        return [(agenda, point) for _, agenda, point in offers[:count]]
+        return [(queue, point) for _, queue, point in offers[:count]]
 
-    def _affordable(self, agenda: Agenda, points: Sequence[Point], most_s: float) -> list[Point]:
+    def _affordable(self, queue: PointQueue, points: Sequence[Point], most_s: float) -> list[Point]:
         if math.isinf(most_s) or not self._durations.known:
             return list(points)
-        return [point for point in points if agenda.fear_s(point) <= most_s]
+        return [point for point in points if queue.worst_case_s(point) <= most_s]
 
     def _in_full(self, sample: Sample, repetitions: int) -> Sample:
         """With the cost of a measurement that is not cut short to ``repetitions``: what is expected of other points."""
@@ -277,10 +277,10 @@ class Campaign:
         self._spent_s[collective] += cost_s
         self._durations.tell([self._in_full(sample, point.repetitions) for sample in priced])
         # What others disturbed is asked for no more in this run, and nothing is known of it.
-        self._agendas[collective].know([sample for sample in priced if sample.status is not Status.DISTURBED])
+        self._queues[collective].know([sample for sample in priced if sample.status is not Status.DISTURBED])
         if broken := broken_choices(samples) - self._broken:
             self._broken |= broken
-            self._agendas[collective].distrust(choice for _, choice in broken)
+            self._queues[collective].exclude(choice for _, choice in broken)
         times = {sample.choice: sample.time_s for sample in samples if sample.status is Status.OK}
         best = min(times, key=lambda choice: times[choice]) if times else None
         self.progress(

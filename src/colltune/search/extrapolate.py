@@ -42,7 +42,7 @@ class Extrapolation:
     def of(cls, samples: Sequence[Sample], effort: Effort) -> Extrapolation:
         """From measurements of any choices. A collective that is missing, or a kind of ranks, is taken from others."""
         good = [sample for sample in samples if sample.status is Status.OK and sample.cost_s > 0.0]
-        seen = grouped(good, lambda one: (one.scenario.collective, one.scenario.nodes > 1))
+        seen = grouped(good, lambda sample: (sample.scenario.collective, sample.scenario.nodes > 1))
         return cls({kind: _fit(some) for kind, some in seen.items()}, effort.overhead(good), effort)
 
     def expect_s(self, scenario: Scenario) -> float:
@@ -57,7 +57,7 @@ class Extrapolation:
         own = self.pings.get((collective, not several))
         if not akin:
             return own or next(iter(self.pings.values()), None)
-        typical = Ping(median(one.round_s for one in akin), median(one.byte_s for one in akin))
+        typical = Ping(median(ping.round_s for ping in akin), median(ping.byte_s for ping in akin))
         if own is None:
             return typical
         return Ping(max(own.round_s, typical.round_s), max(own.byte_s, typical.byte_s))

@@ -10,14 +10,14 @@ from statistics import median
 from colltune.bench.contract import Bench
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, grouped
 from colltune.core.space import Point, Space
-from colltune.judge.sentinels import Sentinel, Validity, in_doubt, recheck, sentinels, verdicts
+from colltune.judge.sentinels import Sentinel, Validity, is_uncertain, recheck, sentinels, verdicts
 from colltune.measure.contract import Effort, Launch
 from colltune.store.earlier import Earlier, archive, read_history, recall
 from colltune.store.journal import Journal
 
 # Sentinels of each collective.
 _FEW = 6
-# Launches in which they are measured, where the first leaves doubt.
+# Launches in which they are measured, where the first is not enough.
 _LOOKS = 6
 # Of the budget, what the look at earlier measurements should take at most.
 LOOK_SHARE = 0.04
@@ -73,7 +73,7 @@ def reused(
     beside = samples
     if earlier.side_by_side is not None:
         beside = fitting(earlier.side_by_side, spaces, bench.legal)
-    beside = cheap(beside, look_s / (_FEW * len({one.scenario.collective for one in beside} or {""})))
+    beside = cheap(beside, look_s / (_FEW * len({sample.scenario.collective for sample in beside} or {""})))
     return reuse(
         replace(earlier, samples=tuple(samples), side_by_side=tuple(beside)),
         source,
@@ -95,23 +95,24 @@ def defaults_of(bench: Bench, spaces: Mapping[str, Space]) -> Callable[[Scenario
 
 def cheap(samples: Sequence[Sample], most_s: float) -> list[Sample]:
     """Of the scenarios where two measurements took ``most_s`` at most; of the cheapest where there are too few."""
-    found: list[Sample] = []
+    kept: list[Sample] = []
     for name in sorted({sample.scenario.collective for sample in samples}):
-        mine = grouped((sample for sample in samples if sample.scenario.collective == name), lambda one: one.scenario)
-        pairs_s = {scenario: 2.0 * median(one.cost_s for one in some) for scenario, some in mine.items()}
+        own = (sample for sample in samples if sample.scenario.collective == name)
+        mine = grouped(own, lambda sample: sample.scenario)
+        pairs_s = {scenario: 2.0 * median(sample.cost_s for sample in some) for scenario, some in mine.items()}
         cheapest = sorted(pairs_s, key=lambda scenario: (pairs_s[scenario], scenario))[: 2 * _FEW]
         cheap = {scenario for scenario, pair_s in pairs_s.items() if pair_s <= most_s} | set(cheapest)
-        found += [sample for sample in samples if sample.scenario in cheap]
-    return found
+        kept += [sample for sample in samples if sample.scenario in cheap]
+    return kept
 
 
 def _together(own: Earlier | None, of_others: Earlier | None) -> Earlier | None:
     if own is None or of_others is None:
         return own or of_others
     known = {sample.scenario for sample in own.samples}
-    new = [one for one in of_others.samples if one.scenario not in known]
+    new = [sample for sample in of_others.samples if sample.scenario not in known]
     beside = of_others.samples if of_others.side_by_side is None else of_others.side_by_side
-    new_beside = [one for one in beside if one.scenario not in known]
+    new_beside = [sample for sample in beside if sample.scenario not in known]
     return replace(of_others, date=own.date, samples=(*own.samples, *new), side_by_side=(*own.samples, *new_beside))
 
 
@@ -140,40 +141,41 @@ def reuse(
     """Of what is ``earlier`` that which holds, collective by collective, by a look at a few of them on ``source``.
 
     ``record`` gets the new samples of that look as they come; then those that are used again. ``default_of``: what the
-    default was measured as. Where a launch leaves doubt, ``source`` is launched anew for another look.
+    default was measured as. Where a launch is not enough, ``source`` is launched anew for another look.
     """
     samples, date, proven = earlier.samples, earlier.date, earlier.proven
-    told = samples if earlier.side_by_side is None else earlier.side_by_side
-    wanted = sentinels(told, _FEW, (proven or {}).get, default_of, earlier.compared)
-    unproven = [sentinel.scenario for sentinel in wanted if proven is not None and not sentinel.promised]
-    looks = [_measured(source, wanted, effort, record)]
-    while len(looks) < _LOOKS and in_doubt(recheck(wanted, looks), unproven):
+    beside = samples if earlier.side_by_side is None else earlier.side_by_side
+    chosen = sentinels(beside, _FEW, (proven or {}).get, default_of, earlier.compared)
+    unproven = [sentinel.scenario for sentinel in chosen if proven is not None and not sentinel.promised]
+    looks = [_measured(source, chosen, effort, record)]
+    while len(looks) < _LOOKS and is_uncertain(recheck(chosen, looks), unproven):
         source.kill()
-        looks.append(_measured(source, wanted, effort, record))
-    new, found = [one for some in looks for one in some], verdicts(recheck(wanted, looks), unproven)
+        looks.append(_measured(source, chosen, effort, record))
+    new, validities = [sample for look in looks for sample in look], verdicts(recheck(chosen, looks), unproven)
     kept: list[Sample] = []
     counts: defaultdict[str, int] = defaultdict(int)
     nothing = Validity("there is nothing to see that by")
     for sample in samples:
-        if found.get(sample.scenario.collective, nothing).holds:
+        if validities.get(sample.scenario.collective, nothing).holds:
             kept.append(sample)
             counts[sample.scenario.collective] += 1
     for name in sorted({sample.scenario.collective for sample in samples}):
-        why = found.get(name, nothing).why_not
+        why = validities.get(name, nothing).why_not
         if counts[name]:
             note(f"{name}: {counts[name]} measurements of {date} still hold and are used again")
         else:
             note(f"{name}: measurements of {date} are not used: {why}")
     record(kept)
-    changed = frozenset(name for name, one in found.items() if not one.holds)
+    changed = frozenset(name for name, validity in validities.items() if not validity.holds)
     return Reused([*kept, *new], frozenset(name for name, count in counts.items() if count), changed)
 
 
 def _measured(
-    source: Launch, wanted: Sequence[Sentinel], effort: Effort, record: Callable[[Sequence[Sample]], None]
+    source: Launch, chosen: Sequence[Sentinel], effort: Effort, record: Callable[[Sequence[Sample]], None]
 ) -> list[Sample]:
-    found: list[Sample] = []
-    for _, samples in source.measure([Point(one.scenario, (one.default, one.choice)) for one in wanted], effort):
+    measured: list[Sample] = []
+    points = [Point(sentinel.scenario, (sentinel.default, sentinel.choice)) for sentinel in chosen]
+    for _, samples in source.measure(points, effort):
         record(samples)
-        found += samples
-    return found
+        measured += samples
+    return measured

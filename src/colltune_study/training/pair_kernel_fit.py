@@ -7,7 +7,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from colltune.core.sample import grouped
-from colltune.learn.belief import MEASURED_SD
+from colltune.learn.posterior import MEASURED_SD
 from colltune.learn.scenario_columns import Floats
 from colltune.predict.cost import Pair, kind_of, terms
 from colltune_study.training.learned_times import Times, learn_times

@@ -27,7 +27,7 @@ from colltune.session.arguments import (
 if TYPE_CHECKING:
     from colltune.bench.contract import Bench
     from colltune.bench.workbench import MachineOptions
-    from colltune.learn.stakes import Stakes
+    from colltune.learn.expected_gain import ExpectedGain
     from colltune.profile.application_profile import Profile
     from colltune.prove.time_plan import TimePlan
     from colltune.search.campaign import Outcome, Progress
@@ -60,7 +60,7 @@ class TuneOptions:
     threshold: float = THRESHOLD
     effort: Effort = field(default_factory=Effort)
     weights: Callable[[int, int], Weight] = weights_in_job
-    stakes: Stakes | None = None
+    stakes: ExpectedGain | None = None
     topology: str | None = None
     application: tuple[Profile, ...] = ()
     runtime_s: float = 7200.0

@@ -9,7 +9,7 @@ from colltune.core.errors import InputError
 from colltune.core.proven import Decision, Verdict, refused
 from colltune.core.sample import COLLECTIVES, DEFAULT, Scenario, parse_collectives
 from colltune.core.units import format_duration
-from colltune.learn.stakes import Stakes
+from colltune.learn.expected_gain import ExpectedGain
 from colltune.mpi.installation import Installation, Library
 from colltune.mpi.job import Job, Scheduler
 from colltune.profile.application_profile import Profile, stakes
@@ -99,7 +99,7 @@ def stakes_of(
     catalogue: Catalogue,
     shape: tuple[int, int],
     note: Callable[[str], None] = lambda _text: None,
-) -> Stakes:
+) -> ExpectedGain:
     """The scenarios of ``profile`` that can be tuned on a job of ``shape`` (nodes, ppn), with what is at stake at each.
 
     ``note`` hears of calls that need a larger job. Raises InputError where the job can form none of them, and where
@@ -121,7 +121,7 @@ def stakes_of(
                 what, f"Tune in a job of {nodes} nodes by --ppn {ppn}" if nodes > 1 else f"Give --ppn {ppn}"
             )
         note(f"{what}: {lost:.0%} of its time in collectives that can be tuned is left as it is")
-    at_stake = Stakes(share, runtime_s, _call_s(profile))
+    at_stake = ExpectedGain(share, runtime_s, _call_s(profile))
     if at_stake.budget_s() < _LEAST_S:
         raise InputError(
             f"tuning cannot pay: of {format_duration(runtime_s)} the collectives that can be tuned take "
@@ -177,7 +177,7 @@ def after_check(result: TuneResult, checked: Checked, tuning: Tuning, took_s: fl
     return replace(result, tuning=replace(tuning, summary=summary), decisions=refused(result.decisions, reasons))
 
 
-def payoff_of(result: TuneResult, at_stake: Stakes, ranks: int) -> Payoff:
+def payoff_of(result: TuneResult, at_stake: ExpectedGain, ranks: int) -> Payoff:
     """What ``result`` is worth to the application."""
     kept = [decision for decision in result.decisions if decision.verdict is Verdict.KEPT]
     summary = result.tuning.summary
@@ -204,7 +204,7 @@ def payoff_of(result: TuneResult, at_stake: Stakes, ranks: int) -> Payoff:
     )
 
 
-def _saved(kept: Sequence[Decision], at_stake: Stakes, speedup: Mapping[Scenario, float]) -> float:
+def _saved(kept: Sequence[Decision], at_stake: ExpectedGain, speedup: Mapping[Scenario, float]) -> float:
     return sum(at_stake.saving_s(decision.scenario, 1.0 - 1.0 / speedup[decision.scenario]) for decision in kept)
 
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from colltune.core.sample import Choice, Sample, Scenario, Status, element_bytes, grouped
 from colltune.core.space import Model, Point, Prediction, Space
+from colltune.learn.history import History, Pair
 from colltune.learn.scenario_columns import Floats
-from colltune.learn.told import History, Pair
 from colltune_study.research.learners import trees
 from colltune_study.research.learners.published import (
     PublishedLearner,
@@ -57,10 +57,10 @@ class AcclaimLearner(PublishedLearner):
         self._grown_at = -1
 
     def _forest(self) -> list[Any]:
-        if self._grown_at != self._history.told:
+        if self._grown_at != self._history.sample_count:
             pairs, output = self.observed()
             self._grown = grow(self._inputs.of(pairs), output, self._settings, self._seed)
-            self._grown_at = self._history.told
+            self._grown_at = self._history.sample_count
         return self._grown
 
     def _rank(self) -> list[Point]:

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, grouped
 from colltune.core.space import Model, Point, Prediction, Space
+from colltune.learn.history import History, Pair
 from colltune.learn.scenario_columns import Floats, scenario_columns
-from colltune.learn.told import History, Pair
 from colltune_study.research.learners import trees
 from colltune_study.research.learners.scaling import Scaling, as_log_time, scale
 from colltune_study.research.learners.trees import FULLY_GROWN, TreeShape
@@ -72,9 +72,9 @@ class NearGains:
         return np.where(still_open, gains, 0.0)
 
     def _refresh(self) -> None:
-        if self._told == self._history.told:
+        if self._told == self._history.sample_count:
             return
-        self._told = self._history.told
+        self._told = self._history.sample_count
         default: dict[Scenario, float] = {}
         best: dict[Scenario, float] = {}
         for (scenario, choice), time_s in self._history.times().items():
@@ -123,8 +123,8 @@ class PublishedLearner:
         self._history.tell_pending(point)
 
     def ask(self, count: int) -> list[Point]:
-        if self._ranked_at != self._history.told:
-            self._ranking, self._ranked_at = self._rank(), self._history.told
+        if self._ranked_at != self._history.sample_count:
+            self._ranking, self._ranked_at = self._rank(), self._history.sample_count
         return self._still_open(count)
 
     def expected_gain(self, points: Sequence[Point]) -> Floats:

@@ -13,8 +13,8 @@ import numpy as np
 from colltune.core.extras import extra
 from colltune.core.sample import Scenario
 from colltune.core.space import Model, Space
+from colltune.learn.history import Pair
 from colltune.learn.scenario_columns import Floats
-from colltune.learn.told import Pair
 from colltune_study.research.learners.fact import FactLearner
 from colltune_study.research.learners.published import ModelPerChoice, PublishedSettings
 from colltune_study.research.learners.trees import TreeShape

@@ -22,8 +22,8 @@ def _order(pair: Pair) -> _Order:
 class History:
     """The samples of one collective as a set: neither their order nor a repetition matters.
 
-    Failures never get a time. A choice that failed in any way is excluded at its scenario, and everywhere once it is
-    not trusted any more (`core.medians.breaks`).
+    Failures never get a time. A choice that failed in any way is excluded at its scenario, and everywhere once it
+    is broken (`core.medians.breaks`).
     """
 
     def __init__(self, space: Space) -> None:
@@ -94,7 +94,7 @@ class History:
         return len(self.times()) if self._failed else len(self._times)
 
     @property
-    def told(self) -> int:
+    def sample_count(self) -> int:
         """How many different samples were told."""
         return len(self._samples)
 

@@ -90,11 +90,24 @@ class Observations:
     log_time: Floats
     noise: Floats
 
+    @classmethod
+    def of(
+        cls, z: Floats, row: Sequence[int], number: Sequence[int], time_s: Sequence[float], noise: Floats | None = None
+    ) -> Observations:
+        """``noise``: MEASURED_SD for all where it is not given."""
+        return cls(
+            z.reshape(-1, 3),
+            np.array(row, dtype=np.intp),
+            np.array(number, dtype=np.intp),
+            np.log(np.array(time_s, dtype=float)),
+            np.full(len(time_s), MEASURED_SD**2) if noise is None else noise,
+        )
+
     def __len__(self) -> int:
         return len(self.log_time)
 
 
-class Belief:
+class Posterior:
     """Independent Gaussian processes, one for each choice, over the rows of a grid."""
 
     def __init__(self, z: Floats, choices: int, seen: Observations, theta: Floats, freedom: float) -> None:
@@ -178,9 +191,9 @@ class Belief:
         self._roots[number] = np.vstack([self._roots[number], root])
         self.variance[:, number] = np.maximum(self.variance[:, number] - root * root, _LEAST)
 
-    def copy(self) -> Belief:
+    def copy(self) -> Posterior:
         """A copy whose updates do not change this one."""
-        other = object.__new__(Belief)
+        other = object.__new__(Posterior)
         other.__dict__.update(self.__dict__)
         other.mean, other.variance, other._roots = self.mean.copy(), self.variance.copy(), list(self._roots)
         return other
@@ -194,19 +207,5 @@ def fit_hyperparameters(theta: Floats, seen: Observations, choices: int, seed: i
     random = np.random.default_rng(seed)
     of_choice = (np.flatnonzero(seen.number == number) for number in range(choices))
     some = [rows if len(rows) <= _FIT_ROWS else random.choice(rows, _FIT_ROWS, False) for rows in of_choice]
-    return fit_theta(
-        theta, [(seen.z[rows], residual[rows], seen.noise[rows]) for rows in some if len(rows)], iterations
-    )
-
-
-def observations(
-    z: Floats, row: Sequence[int], number: Sequence[int], time_s: Sequence[float], noise: Floats | None = None
-) -> Observations:
-    """``noise``: MEASURED_SD for all where it is not given."""
-    return Observations(
-        z.reshape(-1, 3),
-        np.array(row, dtype=np.intp),
-        np.array(number, dtype=np.intp),
-        np.log(np.array(time_s, dtype=float)),
-        np.full(len(time_s), MEASURED_SD**2) if noise is None else noise,
-    )
+    groups = [(seen.z[rows], residual[rows], seen.noise[rows]) for rows in some if len(rows)]
+    return fit_theta(theta, groups, iterations)

@@ -65,7 +65,7 @@ def _candidates(
     fitting = list(_by_names(hosts))
     if fitting:
         # Names of two sites may look alike: parts that are taken for greater than they are only cost time.
-        yield min(fitting, key=lambda found: sum(switch.parent == 0 for switch in found[1].switches))
+        yield min(fitting, key=lambda candidate: sum(switch.parent == 0 for switch in candidate[1].switches))
     else:
         yield "", f"no scheme of host names that is known ({', '.join(shipped_schemes())}) fits {hosts[0]}"
 
@@ -79,12 +79,12 @@ def _of_slurm(hosts: Sequence[str], environment: Mapping[str, str]) -> Iterator[
         yield str(path), _or_why(lambda: replace(load_topology(str(path), hosts, name), top=top))
     asked = f"{_SCONTROL} {name}".strip()
     try:
-        told = parse_slurm_topology(_answer(asked, environment), asked)
+        paths = parse_slurm_topology(_answer(asked, environment), asked)
     except InputError as error:
         yield asked, error.what
         return
-    if told:
-        yield asked, _or_why(lambda: of_paths(told, hosts, top, asked))
+    if paths:
+        yield asked, _or_why(lambda: of_paths(paths, hosts, top, asked))
         return
     yield asked, f"{asked} tells no switches"
     if "." in environment.get("SLURM_TOPOLOGY_ADDR_PATTERN", ""):

@@ -21,7 +21,7 @@ _FEWEST_CALLS = 15
 
 
 @dataclass(frozen=True)
-class Stakes:
+class ExpectedGain:
     """``share``: of the run's time, by scenario; ``runtime_s``: of runs still to come; ``call_s``: time of one call."""
 
     share: Mapping[Scenario, float]
@@ -63,18 +63,18 @@ class Stakes:
 class _Savings:
     """Expected savings in s, given the same samples."""
 
-    def __init__(self, stakes: Stakes, samples: Sequence[Sample]) -> None:
-        self._stakes = stakes
+    def __init__(self, expected: ExpectedGain, samples: Sequence[Sample]) -> None:
+        self._expected = expected
         gains = gains_of(samples)
         self._everywhere = _shrunk(gains.values(), _PRIOR_GAIN)
-        own = {one.collective for one in gains}
+        names = {scenario.collective for scenario in gains}
         self._gain = {
-            name: _shrunk((gain for one, gain in gains.items() if one.collective == name), self._everywhere)
-            for name in own
+            name: _shrunk((gain for call, gain in gains.items() if call.collective == name), self._everywhere)
+            for name in names
         }
 
     def of(self, scenario: Scenario) -> float:
-        return self._stakes.saving_s(scenario, self._gain.get(scenario.collective, self._everywhere))
+        return self._expected.saving_s(scenario, self._gain.get(scenario.collective, self._everywhere))
 
 
 def gains_of(samples: Iterable[Sample]) -> dict[Scenario, float]:

@@ -16,7 +16,7 @@ from colltune.schedule.durations import Durations, ScenarioRows
 _SOME, _FEW = 64, 3
 
 
-class Agenda:
+class PointQueue:
     """The open points of one collective.
 
     They come in the order of the grid (the whole job first, then its parts), by gain per cost, or from the learner.
@@ -31,7 +31,7 @@ class Agenda:
         self._place = {scenario: place for place, scenario in enumerate(ordered)}
         self._left = np.array([len(choices) for choices in self._open.values()], dtype=float)
         self._calls = ScenarioRows.of(ordered)
-        self._expected_s = self._feared_s = np.zeros(0)  # of one choice, by the ``_version`` of the durations
+        self._expected_s = self._worst_case_s = np.zeros(0)  # of one choice, by the ``_version`` of the durations
         self._version = -1
         self._broken: set[Choice] = set()
         self._asked: list[Point] | None = None
@@ -53,7 +53,7 @@ class Agenda:
         for scenario, choices in done.items():
             self._close(scenario, choices)
 
-    def distrust(self, choices: Iterable[Choice]) -> None:
+    def exclude(self, choices: Iterable[Choice]) -> None:
         """These are not measured any more."""
         new = set(choices) - self._broken
         self._broken |= new
@@ -78,16 +78,16 @@ class Agenda:
         else:
             del self._open[scenario]
 
-    def rest_s(self, *, feared: bool = False) -> float:
-        """What the open points are expected to take, all together; ``feared``: what they may take."""
+    def rest_s(self, *, worst_case: bool = False) -> float:
+        """What the open points are expected to take, all together; ``worst_case``: what they may take."""
         self._look_up()
-        return float((self._feared_s if feared else self._expected_s) @ self._left)
+        return float((self._worst_case_s if worst_case else self._expected_s) @ self._left)
 
     def _look_up(self) -> None:
         if self._version != self._durations.version:
             self._version = self._durations.version
             self._expected_s = self._durations.expected_s(self._calls)
-            self._feared_s = self._durations.feared_s(self._calls)
+            self._worst_case_s = self._durations.worst_cases_s(self._calls)
 
     def in_order(self, count: int) -> list[Point]:
         """The next ``count`` open points in the order of the grid."""
@@ -102,7 +102,7 @@ class Agenda:
     def some_within(self, most_s: float) -> list[Point]:
         """Of the open choices that should take ``most_s`` at most, single first looks from all over the space."""
         self._look_up()
-        fitting = (self._left > 0.0) & (self._feared_s <= most_s)
+        fitting = (self._left > 0.0) & (self._worst_case_s <= most_s)
         scenarios = [scenario for scenario in self._open if fitting[self._place[scenario]]]
         some = scenarios[:: -(-len(scenarios) // _SOME) or 1]
         return [Point(scenario, (choice,), _FEW) for scenario in some for choice in self._open[scenario]]
@@ -116,7 +116,7 @@ class Agenda:
             self._asked_for = 0
         if self._asked is None or count > self._asked_for:
             self._asked_for = count
-            self._asked = [point for point in map(self._trusted, self._learner.ask(count)) if point.choices]
+            self._asked = [point for point in map(self._without_broken, self._learner.ask(count)) if point.choices]
         return self._asked[:count]
 
     def worth(self, points: Sequence[Point]) -> Floats:
@@ -130,12 +130,12 @@ class Agenda:
         self._look_up()
         return float(self._expected_s[self._place[point.scenario]]) * len(point.choices)
 
-    def fear_s(self, point: Point) -> float:
+    def worst_case_s(self, point: Point) -> float:
         """What ``point`` may take, as long as it is not known what large messages cost."""
         self._look_up()
-        return float(self._feared_s[self._place[point.scenario]]) * len(point.choices)
+        return float(self._worst_case_s[self._place[point.scenario]]) * len(point.choices)
 
-    def _trusted(self, point: Point) -> Point:
+    def _without_broken(self, point: Point) -> Point:
         choices = tuple(choice for choice in point.choices if choice not in self._broken)
         if len(choices) < len(point.choices):
             self._learner.tell_pending(point)  # what is left out is not asked for again
