@@ -56,14 +56,14 @@ static void *ct__buffer(int which, size_t bytes)
     static void *buffers[2];
     static size_t capacities[2];
     if (bytes > capacities[which] || buffers[which] == NULL) {
-        size_t wanted = bytes < 4096 ? 4096 : bytes;
-        void *larger = ct_heap_apart(wanted);
+        size_t capacity = bytes < 4096 ? 4096 : bytes;
+        void *larger = ct_heap_apart(capacity);
         if (larger == NULL)
             return NULL;
-        memset(larger, 0, wanted);
+        memset(larger, 0, capacity);
         ct_heap_apart_free(buffers[which], capacities[which]);
         buffers[which] = larger;
-        capacities[which] = wanted;
+        capacities[which] = capacity;
     }
     return buffers[which];
 }

@@ -45,22 +45,22 @@ int ct_point_overlapped(ct_point *point, MPI_Comm comm, double *seen_s)
 int ct_point_calibrate(ct_point *point)
 {
     double times[CT__EXCHANGES], low, high;
-    int wanted = CT__EXCHANGES;
+    int exchanges = CT__EXCHANGES;
     if (!ct_call_overlaps(point->call))
         return MPI_SUCCESS;
     /* The first one touches the buffers and connects the ranks. */
-    for (int i = -1; i < wanted; i++) {
+    for (int i = -1; i < exchanges; i++) {
         CT_TRY(ct_synchronise(point->group->comm));
         double start = ct__now();
         CT_TRY(ct_call_spread(point->call, point->group->part));
         double taken = ct__now() - start;
         CT_TRY(MPI_Allreduce(MPI_IN_PLACE, &taken, 1, MPI_DOUBLE, MPI_MAX, point->group->comm));
         if (i < 0 && taken > 0.25 * point->request->box_s)
-            wanted = 1;
+            exchanges = 1;
         if (i >= 0)
             times[i] = taken;
         ct_point_alive(point);
     }
-    point->compute_s = ct_median_interval(times, wanted, &low, &high);
+    point->compute_s = ct_median_interval(times, exchanges, &low, &high);
     return MPI_SUCCESS;
 }

@@ -14,9 +14,9 @@ enum { CT__LEAST = 3 };
 static double const CT__DOMINATED = 1.5;
 /* Time boxes that the fewest repetitions may take. */
 static double const CT__PATIENCE = 20.0;
-/* A call that takes longer than this many time boxes is dear, and one that was this many times slower than the best in
- * its trial is hopeless, sooner so where calls are long: what is both is timed once. */
-static double const CT__DEAR = 4.0, CT__HOPELESS = 3.0, CT__HOPELESS_LONG = 2.0;
+/* A call that takes longer than this many time boxes is expensive. One that was this many times slower than the
+ * best in its trial is hopeless, sooner so where calls are long: what is both is timed once. */
+static double const CT__EXPENSIVE = 4.0, CT__HOPELESS = 3.0, CT__HOPELESS_LONG = 2.0;
 
 /* xorshift64*: all ranks draw the same numbers, so all shuffle alike. */
 static unsigned ct__draw(uint64_t *state, unsigned below)
@@ -52,13 +52,13 @@ static int ct__fewest(const ct_point *point, const ct_choice_state *state)
 /* Of the choices that are long to wait for, those that cannot be the best. All ranks agreed on the estimates. */
 void ct_point_give_up(ct_point *point)
 {
-    double best_s = INFINITY, dear_s = CT__DEAR * point->request->box_s;
+    double best_s = INFINITY, expensive_s = CT__EXPENSIVE * point->request->box_s;
     for (int i = 0; i < point->request->choice_count; i++)
         if (point->states[i].live && point->states[i].estimate_s < best_s)
             best_s = point->states[i].estimate_s;
     for (int i = 0; i < point->request->choice_count; i++) {
         double estimate_s = point->states[i].estimate_s;
-        point->states[i].hopeless = estimate_s > dear_s && ct__cannot_win(point, estimate_s, best_s);
+        point->states[i].hopeless = estimate_s > expensive_s && ct__cannot_win(point, estimate_s, best_s);
     }
 }
 

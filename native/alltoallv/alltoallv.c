@@ -56,13 +56,13 @@ bool ct_call_tuned(ct_state *state, const ct_a2av_call *c, int *code)
     ct_exchange x = {0};
     ct_statistic statistic = {0};
     /* Where the algorithm tells everybody the statistic anyway, no reduction is needed, and it is used in every call. */
-    bool told = choice != CT_POLICY_LIBRARY && ct_choice_agrees(&state->table.choices[choice]);
+    bool agrees = choice != CT_POLICY_LIBRARY && ct_choice_agrees(&state->table.choices[choice]);
     *code = MPI_SUCCESS;
     if (agreement != CT_AGREE_NOT || choice != CT_POLICY_LIBRARY)
         *code = ct_call_exchange(c, team->size, &x);
-    if (*code == MPI_SUCCESS && (told || agreement != CT_AGREE_NOT))
+    if (*code == MPI_SUCCESS && (agrees || agreement != CT_AGREE_NOT))
         statistic = ct_exchange_statistic(&x, team->rank, team->size);
-    if (*code == MPI_SUCCESS && !told && agreement != CT_AGREE_NOT) {
+    if (*code == MPI_SUCCESS && !agrees && agreement != CT_AGREE_NOT) {
         *code = ct__agree(team->comm, &statistic);
         choice = ct_table_find(&state->table, &statistic, team->size);
         ct_policy_agreed(&state->policy, choice);
@@ -71,7 +71,7 @@ bool ct_call_tuned(ct_state *state, const ct_a2av_call *c, int *code)
     if (*code == MPI_SUCCESS && choice != CT_POLICY_LIBRARY)
         *code = ct_run(team, &x, &state->last, &statistic);
     /* An exchange that failed has told it all the same, and every rank has to come to the same choice. */
-    if (told)
+    if (agrees)
         ct_policy_agreed(&state->policy, ct_table_find(&state->table, &statistic, team->size));
     ct_exchange_free(&x);
     return *code != MPI_SUCCESS || choice != CT_POLICY_LIBRARY;

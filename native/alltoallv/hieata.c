@@ -163,9 +163,9 @@ static void ct__take_in(ct__call *c, int node, const ct_chunk *in)
     const uint16_t *sizes = (const uint16_t *)(const void *)(in->data + sizeof theirs);
     const char *from = in->data + ct__head_bytes(ct_nodes_ranks(&team->nodes, node));
     for (int i = team->nodes.first[node]; i < team->nodes.first[node + 1]; i++) {
-        uint16_t told = sizes[i - team->nodes.first[node]];
-        ct_keep_first(&c->steps.failed, ct_steps_take(&c->steps, team->nodes.member[i], told, from));
-        from += ct_told_bytes(told);
+        uint16_t size = sizes[i - team->nodes.first[node]];
+        ct_keep_first(&c->steps.failed, ct_steps_take(&c->steps, team->nodes.member[i], size, from));
+        from += ct_told_bytes(size);
     }
     ct_charge(ct_nodes_ranks(&team->nodes, node), from - in->data);
 }
@@ -233,9 +233,9 @@ static void ct__unpack_own(ct__call *c)
     for (int source = 0; source < s->size; source++) {
         if (source == s->me)
             continue;
-        uint16_t told = s->home[source].sizes[0];
-        int64_t bytes = ct_told_bytes(told);
-        ct_keep_first(&s->failed, ct_steps_take(s, ct_steps_rank(s, source), told, s->home[source].data));
+        uint16_t size = s->home[source].sizes[0];
+        int64_t bytes = ct_told_bytes(size);
+        ct_keep_first(&s->failed, ct_steps_take(s, ct_steps_rank(s, source), size, s->home[source].data));
         c->eaten[source] = bytes;
         moved += bytes;
     }

@@ -135,7 +135,7 @@ static int ct__make(MPI_Comm comm, ct__kept **made)
  * counted nowhere: where the program goes on and makes it again as it should be, it meets the others' call. */
 static int ct__look_at(const ct_a2av_call *c, ct__kept **kept)
 {
-    int found = 0;
+    int is_kept = 0;
     *kept = NULL;
     if (ct__all.over || c->send == MPI_IN_PLACE || c->comm == MPI_COMM_NULL)
         return MPI_SUCCESS;
@@ -143,10 +143,10 @@ static int ct__look_at(const ct_a2av_call *c, ct__kept **kept)
     int code = ct__start();
     pthread_mutex_unlock(&ct__all.lock);
     if (code == MPI_SUCCESS)
-        code = PMPI_Comm_get_attr(c->comm, ct__all.keyval, kept, &found);
-    if (code == MPI_SUCCESS && !found && c->comm == ct__ending)
+        code = PMPI_Comm_get_attr(c->comm, ct__all.keyval, kept, &is_kept);
+    if (code == MPI_SUCCESS && !is_kept && c->comm == ct__ending)
         return code;
-    if (code == MPI_SUCCESS && !found)
+    if (code == MPI_SUCCESS && !is_kept)
         code = ct__make(c->comm, kept);
     if (code != MPI_SUCCESS || (*kept)->inter || !ct_call_is_sound(c, (*kept)->size, ct__all.own_comm))
         *kept = NULL;
@@ -263,10 +263,10 @@ int ct_alltoallv_by(const ct_alltoallv_choice *choice, const void *sendbuf, cons
 int ct_alltoallv_last(MPI_Comm comm, ct_alltoallv_choice *choice)
 {
     ct__kept *kept = NULL;
-    int found = 0;
+    int is_kept = 0;
     if (ct_plain_wrapped == NULL && ct__all.keyval != MPI_KEYVAL_INVALID)
-        CT_TRY(PMPI_Comm_get_attr(comm, ct__all.keyval, &kept, &found));
-    const ct_state *state = ct_plain_wrapped != NULL ? ct_plain_wrapped(comm) : found ? kept->state : NULL;
+        CT_TRY(PMPI_Comm_get_attr(comm, ct__all.keyval, &kept, &is_kept));
+    const ct_state *state = ct_plain_wrapped != NULL ? ct_plain_wrapped(comm) : is_kept ? kept->state : NULL;
     *choice = state == NULL ? (ct_alltoallv_choice){0} : state->last;
     return MPI_SUCCESS;
 }

@@ -84,13 +84,13 @@ int ct_step_pack(ct_steps *s, ct_step step, char *head, char *blocks)
     return MPI_SUCCESS;
 }
 
-int ct_steps_take(ct_steps *s, int source, uint16_t told, const char *from)
+int ct_steps_take(ct_steps *s, int source, uint16_t size, const char *from)
 {
-    if (told == CT_STRAIGHT)
+    if (size == CT_STRAIGHT)
         return ct_direct_comes(s->team, s->x, s->direct, source);
     if (ct_side_bytes(&s->x->receive, source) > s->forwarded_most) /* there is room for a block that would come straight */
         CT_TRY(ct_direct_does_not_come(s->direct, source));
-    return ct_block_unpack(&s->x->receive, source, from, told, s->team->rank, s->team->comm);
+    return ct_block_unpack(&s->x->receive, source, from, size, s->team->rank, s->team->comm);
 }
 
 int ct_step_unpack(ct_steps *s, ct_step step, ct_chunk *chunk, const char *head, const char *blocks)

@@ -55,9 +55,9 @@ static inline uint16_t ct_told(const ct_side *side, int peer, int64_t most)
     int64_t bytes = ct_side_bytes(side, peer);
     return bytes > most ? CT_STRAIGHT : (uint16_t)bytes;
 }
-static inline int64_t ct_told_bytes(uint16_t told) { return told == CT_STRAIGHT ? 0 : told; }
+static inline int64_t ct_told_bytes(uint16_t size) { return size == CT_STRAIGHT ? 0 : size; }
 /* A block from `source` (a rank) that is told of here, at home. */
-int ct_steps_take(ct_steps *s, int source, uint16_t told, const char *from);
+int ct_steps_take(ct_steps *s, int source, uint16_t size, const char *from);
 
 /* Lets go of a parcel; its message goes back when nothing else points into it. */
 void ct_parcel_drop(ct_pool *pool, ct_parcel *parcel);

@@ -45,7 +45,7 @@ static int ct__read(MPI_T_cvar_handle handle, bool is_flag, int *value)
  *
  * Open MPI declares the algorithm of allgatherv constant, of all collectives alone, and yet reads it as the others, for each
  * communicator that is made. The function that its components read variables by gives the address. What comes back is
- * believed if MPI_T reads there what is written. */
+ * accepted if MPI_T reads there what is written. */
 static int *ct__storage(const char *name, int index, MPI_T_cvar_handle handle, int initial)
 {
     typedef int (*ct__get_value)(int, const void *, void *, const char **);

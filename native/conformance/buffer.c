@@ -99,7 +99,7 @@ void ct_buffer_allow(struct ct_buffer *buffer, size_t at, size_t count)
 
 static void ct__describe(const struct ct_buffer *buffer, const char *name, size_t at, struct ct_verdict *verdict)
 {
-    const unsigned char got = buffer->memory[at], wanted = buffer->expected[at];
+    const unsigned char got = buffer->memory[at], expected = buffer->expected[at];
     if (at < CT__GUARD_BYTES) {
         ct_verdict_fail(verdict, "%s: wrote %zu bytes before its start (0x%02x)", name, CT__GUARD_BYTES - at, got);
     } else if (at >= buffer->bytes - CT__GUARD_BYTES) {
@@ -109,7 +109,7 @@ static void ct__describe(const struct ct_buffer *buffer, const char *name, size_
         size_t element = (at - CT__GUARD_BYTES) / buffer->type->extent;
         size_t offset = (at - CT__GUARD_BYTES) % buffer->type->extent;
         ct_verdict_fail(verdict, "%s: %s %zu of element %zu is 0x%02x, not 0x%02x", name,
-                        ct_type_holds(buffer->type, offset) ? "byte" : "gap byte", offset, element, got, wanted);
+                        ct_type_holds(buffer->type, offset) ? "byte" : "gap byte", offset, element, got, expected);
     }
 }
 

@@ -74,10 +74,10 @@ static void ct__open_core(ct_mpi *mpi)
 {
     static bool open;
     void (*give)(ct_mpi *);
-    void *found = open ? NULL : dlsym(ct__core, "ct_core_open");
-    memcpy(&give, &found, sizeof give);
+    void *symbol = open ? NULL : dlsym(ct__core, "ct_core_open");
+    memcpy(&give, &symbol, sizeof give);
     open = true;
-    if (found != NULL)
+    if (symbol != NULL)
         give(mpi);
 }
 
@@ -107,8 +107,8 @@ void ct_core_begin(ct_mpi *mpi)
 ct_function_of_mpi *ct_core_function(ct_mpi *mpi, const char *name)
 {
     ct_function_of_mpi *function;
-    void *found = ct__need_core(mpi) ? dlsym(ct__core, name) : NULL;
-    memcpy(&function, &found, sizeof function);
+    void *symbol = ct__need_core(mpi) ? dlsym(ct__core, name) : NULL;
+    memcpy(&function, &symbol, sizeof function);
     return function;
 }
 
@@ -118,9 +118,9 @@ __attribute__((destructor)) static void ct__say_unseen(void)
     char path[CT_MPIS_PATH];
     int flag = 0, (*initialized)(int *);
     for (int i = 0; !ct__begun && ct__is_wanted() && ct__speaks() && ct_mpis_library(i, path); i++) {
-        void *handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD), *found = handle == NULL ? NULL : dlsym(handle, "PMPI_Initialized");
-        memcpy(&initialized, &found, sizeof initialized);
-        if (found == NULL || initialized(&flag) != 0 || !flag)
+        void *handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD), *symbol = handle == NULL ? NULL : dlsym(handle, "PMPI_Initialized");
+        memcpy(&initialized, &symbol, sizeof initialized);
+        if (symbol == NULL || initialized(&flag) != 0 || !flag)
             continue;
         fprintf(stderr, "colltune: this program asks %s itself for MPI_Init: libcolltune.so saw none of its calls\n", path);
         break;
@@ -132,9 +132,9 @@ CT_EXPORT int PMIx_Init(void *process, void *infos, size_t count);
 int PMIx_Init(void *process, void *infos, size_t count)
 {
     int (*next)(void *, void *, size_t);
-    void *found = ct_mpis_next("PMIx_Init", __builtin_return_address(0));
-    memcpy(&next, &found, sizeof next);
-    int code = found == NULL ? -47 /* PMIX_ERR_NOT_SUPPORTED */ : next(process, infos, count);
+    void *symbol = ct_mpis_next("PMIx_Init", __builtin_return_address(0));
+    memcpy(&next, &symbol, sizeof next);
+    int code = symbol == NULL ? -47 /* PMIX_ERR_NOT_SUPPORTED */ : next(process, infos, count);
     if (code == 0 && process != NULL && ct_pmix_began != NULL)
         ct_pmix_began(process);
     return code;

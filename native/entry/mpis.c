@@ -287,14 +287,14 @@ ct_function_of_mpi *ct_mpis_of_core(const char *name, const void *address)
 
 void *ct_mpis_next(const char *name, const void *address)
 {
-    void *found = dlsym(RTLD_NEXT, name), *handle;
+    void *symbol = dlsym(RTLD_NEXT, name), *handle;
     ct__object object;
-    if (found != NULL || !ct__object_at(address, &object) || object.path[0] == '\0')
-        return found;
+    if (symbol != NULL || !ct__object_at(address, &object) || object.path[0] == '\0')
+        return symbol;
     handle = dlopen(object.path, RTLD_LAZY | RTLD_NOLOAD);
-    found = handle == NULL ? NULL : dlsym(handle, name);
+    symbol = handle == NULL ? NULL : dlsym(handle, name);
     if (handle != NULL)
         dlclose(handle);
-    return found;
+    return symbol;
 }
 

@@ -37,18 +37,18 @@ static atomic_flag ct__writing = ATOMIC_FLAG_INIT;
 
 CT__EARLY static void *ct__next(const char *name)
 {
-    void *found = dlsym(RTLD_NEXT, name);
-    if (found == NULL)
+    void *symbol = dlsym(RTLD_NEXT, name);
+    if (symbol == NULL)
         abort(); /* no libc without it */
-    return found;
+    return symbol;
 }
 
 CT__EARLY static int ct__act(int number, const struct sigaction *new, struct sigaction *old)
 {
     ct__set_action *real = atomic_load(&ct__sigaction);
     if (real == NULL) {
-        void *found = ct__next("sigaction");
-        memcpy(&real, &found, sizeof real);
+        void *symbol = ct__next("sigaction");
+        memcpy(&real, &symbol, sizeof real);
         atomic_store(&ct__sigaction, real);
     }
     return real(number, new, old);
@@ -136,8 +136,8 @@ CT__EARLY CT_EXPORT int sigaction(int number, const struct sigaction *restrict n
 CT__EARLY static ct__handler *ct__signal(const char *name, int number, ct__handler *handler)
 {
     ct__set_handler *real;
-    void *found = ct__next(name);
-    memcpy(&real, &found, sizeof real);
+    void *symbol = ct__next(name);
+    memcpy(&real, &symbol, sizeof real);
     ct__handler *old = real(number, handler);
     return old == (ct__handler *)(void (*)(void))ct__handle ? SIG_DFL : old;
 }

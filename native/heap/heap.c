@@ -56,14 +56,14 @@ static void ct__note(size_t bytes)
 static void *ct__next(const char *name, void **kept)
 {
     static __thread bool looking;
-    void *found = __atomic_load_n(kept, __ATOMIC_RELAXED);
-    if (found == NULL && !looking) {
+    void *symbol = __atomic_load_n(kept, __ATOMIC_RELAXED);
+    if (symbol == NULL && !looking) {
         looking = true;
-        found = dlsym(RTLD_NEXT, name);
+        symbol = dlsym(RTLD_NEXT, name);
         looking = false;
-        __atomic_store_n(kept, found, __ATOMIC_RELAXED);
+        __atomic_store_n(kept, symbol, __ATOMIC_RELAXED);
     }
-    return found;
+    return symbol;
 }
 
 static void *ct__ask_early(size_t bytes)

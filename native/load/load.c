@@ -35,12 +35,12 @@ static double ct__clock(void)
 
 static ct__reading ct__read(ct_load *load, double now_s)
 {
-    ct__reading found = {.at_s = now_s};
+    ct__reading reading = {.at_s = now_s};
     double began_s = ct__clock();
-    ct_files_own(load->files, &found.own);
-    ct_files_machine(load->files, &found.machine);
-    found.cost_s = ct__clock() - began_s;
-    return found;
+    ct_files_own(load->files, &reading.own);
+    ct_files_machine(load->files, &reading.machine);
+    reading.cost_s = ct__clock() - began_s;
+    return reading;
 }
 
 ct_load *ct_load_open(const char *root, const pid_t *pids, int count, bool all, pid_t host, double now_s)

@@ -150,9 +150,9 @@ static void ct__find_cpus(ct_files *files, const pid_t *pids, int count)
     for (int i = 0; i < count; i++) {
         char path[64];
         snprintf(path, sizeof path, "/proc/%d/status", (int)pids[i]);
-        const char *text = ct__content(files, path), *found = text == NULL ? NULL : strstr(text, "Cpus_allowed_list:");
-        if (found != NULL)
-            ct__allow(files, found + strlen("Cpus_allowed_list:"));
+        const char *text = ct__content(files, path), *line = text == NULL ? NULL : strstr(text, "Cpus_allowed_list:");
+        if (line != NULL)
+            ct__allow(files, line + strlen("Cpus_allowed_list:"));
     }
     ct_machine once;
     ct_files_machine(files, &once); /* counts those that there are */

@@ -35,12 +35,12 @@ int ct_watch_make(MPI_Comm world, ct_watch *watch)
     if (code == MPI_SUCCESS)
         code = MPI_Allgather(own, FACTS, MPI_UNSIGNED_LONG_LONG, all, FACTS, MPI_UNSIGNED_LONG_LONG, world);
     for (int rank = 0; rank < watch->size && code == MPI_SUCCESS; rank++) {
-        const unsigned long long *one = all + FACTS * rank;
-        watch->machine_of[rank] = one[MACHINE];
-        if (one[MACHINE] != own[MACHINE])
+        const unsigned long long *facts = all + FACTS * rank;
+        watch->machine_of[rank] = facts[MACHINE];
+        if (facts[MACHINE] != own[MACHINE])
             continue;
-        if (one[NAMESPACE] == own[NAMESPACE])
-            watch->pids[watch->count++] = (pid_t)one[PID];
+        if (facts[NAMESPACE] == own[NAMESPACE])
+            watch->pids[watch->count++] = (pid_t)facts[PID];
         else
             watch->whole = false;
     }
@@ -96,7 +96,7 @@ double ct_watch_begin(ct_watch *watch, bool leads)
     return ct__switches();
 }
 
-static int ct__tell(const ct_load_shares *found, int node, double switches, MPI_Comm comm, char *text, int size)
+static int ct__tell(const ct_load_shares *shares, int node, double switches, MPI_Comm comm, char *text, int size)
 {
     static const char *const NAMES[] = {"waited", "others", "stolen", "throttled", "pressure", "switches"};
     enum { COUNT = sizeof NAMES / sizeof *NAMES };
@@ -104,7 +104,7 @@ static int ct__tell(const ct_load_shares *found, int node, double switches, MPI_
         double value;
         int node;
     } own[COUNT], worst[COUNT];
-    double values[COUNT] = {found->waited, found->others, found->stolen, found->throttled, found->pressure, switches};
+    double values[COUNT] = {shares->waited, shares->others, shares->stolen, shares->throttled, shares->pressure, switches};
     for (int i = 0; i < COUNT; i++)
         own[i].value = values[i], own[i].node = node;
     int rank, used = 0, code = MPI_Reduce(own, worst, COUNT, MPI_DOUBLE_INT, MPI_MAXLOC, 0, comm);

@@ -130,7 +130,7 @@ typedef struct {
     ct__process process;
     char key[512];
     ct__value value;
-} ct__found;
+} ct__entry;
 
 static char ct__job[256];
 
@@ -138,10 +138,10 @@ static void ct__find(const char *name, void *function)
 {
     /* The library that is loaded is in nobody's scope where the MPI was loaded by dlopen. */
     void *library = dlopen("libpmix.so.2", RTLD_LAZY | RTLD_NOLOAD);
-    void *found = library == NULL ? dlsym(RTLD_DEFAULT, name) : dlsym(library, name);
+    void *symbol = library == NULL ? dlsym(RTLD_DEFAULT, name) : dlsym(library, name);
     if (library != NULL)
         dlclose(library);
-    memcpy(function, &found, sizeof found);
+    memcpy(function, &symbol, sizeof symbol);
 }
 
 static bool ct__put_by_pmix(int first, const char *text)
@@ -155,14 +155,14 @@ static bool ct__put_by_pmix(int first, const char *text)
 
 static bool ct__get_by_pmix(int first, char text[CT__LINE])
 {
-    int (*lookup)(ct__found *, size_t, const ct__info *, size_t);
-    ct__found found = {.value = {.type = 0}};
-    snprintf(found.key, sizeof found.key, "colltune-%s-%d", ct__job, first);
+    int (*lookup)(ct__entry *, size_t, const ct__info *, size_t);
+    ct__entry entry = {.value = {.type = 0}};
+    snprintf(entry.key, sizeof entry.key, "colltune-%s-%d", ct__job, first);
     ct__find("PMIx_Lookup", &lookup);
-    if (lookup == NULL || lookup(&found, 1, NULL, 0) != 0 || found.value.type != CT__STRING || found.value.data[0] == NULL)
+    if (lookup == NULL || lookup(&entry, 1, NULL, 0) != 0 || entry.value.type != CT__STRING || entry.value.data[0] == NULL)
         return false;
-    snprintf(text, CT__LINE, "%s", (char *)found.value.data[0]);
-    free(found.value.data[0]);
+    snprintf(text, CT__LINE, "%s", (char *)entry.value.data[0]);
+    free(entry.value.data[0]);
     return true;
 }
 

@@ -72,20 +72,20 @@ static bool ct__start(void)
     const char *path = getenv("COLLTUNE_MEASURE"), *share = getenv("COLLTUNE_MEASURE_SHARE");
     const char *risk = getenv("COLLTUNE_EXPLORE_RISK"); /* in millionths */
     /* What the first rank was told holds for all. */
-    uint64_t said[4] = {share == NULL ? CT__PERCENT : strtoull(share, NULL, 10), ct_now_ns(),
-                        risk == NULL ? 0 : strtoull(risk, NULL, 10), 0};
-    said[2] = said[2] > CT__MOST_RISK ? CT__MOST_RISK : said[2];
-    if (ct_job.rank == 0 && said[2] > 0)
-        said[3] = ct__parse_known(getenv("COLLTUNE_EXPLORE_KNOWN"), 1e-6 * (double)said[2], said[1]);
-    if (PMPI_Bcast(said, 4, MPI_UINT64_T, 0, ct_job.comm) != MPI_SUCCESS ||
-        PMPI_Bcast(ct__experiment.known, (int)(said[3] * sizeof(ct__known) / sizeof(int64_t)), MPI_INT64_T, 0, ct_job.comm) != MPI_SUCCESS ||
+    uint64_t options[4] = {share == NULL ? CT__PERCENT : strtoull(share, NULL, 10), ct_now_ns(),
+                           risk == NULL ? 0 : strtoull(risk, NULL, 10), 0};
+    options[2] = options[2] > CT__MOST_RISK ? CT__MOST_RISK : options[2];
+    if (ct_job.rank == 0 && options[2] > 0)
+        options[3] = ct__parse_known(getenv("COLLTUNE_EXPLORE_KNOWN"), 1e-6 * (double)options[2], options[1]);
+    if (PMPI_Bcast(options, 4, MPI_UINT64_T, 0, ct_job.comm) != MPI_SUCCESS ||
+        PMPI_Bcast(ct__experiment.known, (int)(options[3] * sizeof(ct__known) / sizeof(int64_t)), MPI_INT64_T, 0, ct_job.comm) != MPI_SUCCESS ||
         !ct_all(ct_job.comm, strlen(path) < sizeof ct__experiment.path))
         return false;
     strcpy(ct__experiment.path, path);
-    ct__experiment.known_count = said[3];
-    ct__experiment.percent = (uint32_t)(said[0] > 50 ? 50 : said[0]);
-    ct__experiment.job = said[1];
-    ct__experiment.risk = 1e-6 * (double)said[2];
+    ct__experiment.known_count = options[3];
+    ct__experiment.percent = (uint32_t)(options[0] > 50 ? 50 : options[0]);
+    ct__experiment.job = options[1];
+    ct__experiment.risk = 1e-6 * (double)options[2];
     ct__experiment.started_ns = ct_now_ns();
     ct_measure_open(ct__experiment.path, ct__experiment.job, ct__experiment.percent, ct__experiment.started_ns);
     return ct__experiment.on = true;
@@ -261,16 +261,16 @@ static ct_switch_decision ct__decide(const ct_comm *comm, ct__cell *cell, const 
     cell->agreed_ns = cell->agree_ns;
     bool is_pair = cell->at.round > 0; /* in the first round both blocks were alike */
     uint64_t seed = is_pair ? cell->at.seed : ++ct__experiment.seeds * 0x9e3779b97f4a7c15ULL ^ ct__experiment.job;
-    ct_switch_decision said = ct__plan(cell, &pair, agree_ns, seed);
+    ct_switch_decision decision = ct__plan(cell, &pair, agree_ns, seed);
     if (!is_pair)
-        return said;
+        return decision;
     ct_measure_record *record = ct__note(comm, cell);
     pair.record = cell->record;
     if (record != NULL) {
-        record->off += said.off != 0;
+        record->off += decision.off != 0;
         ct_measure_keep(&pair);
     }
-    return said;
+    return decision;
 }
 
 /* All ranks of the communicator have made the call, so they all come here, in this order. */
@@ -279,12 +279,12 @@ static void ct__agree(const ct_call *call, ct__cell *cell)
     uint64_t began_ns = ct_now_ns();
     const ct__block *tuned = &cell->blocks[0], *by_default = &cell->blocks[1];
     ct__sums own = {{tuned->call_ns, by_default->call_ns}, {tuned->wall_ns, by_default->wall_ns}, tuned->warm_ns}, sums = own;
-    ct_switch_decision said = {.seed = cell->at.seed, .length = cell->at.length, .blocks = cell->at.blocks};
+    ct_switch_decision decision = {.seed = cell->at.seed, .length = cell->at.length, .blocks = cell->at.blocks};
     ct_real.Reduce(&own, &sums, sizeof own / sizeof(uint64_t), MPI_UINT64_T, MPI_SUM, 0, call->comm);
     if (call->known->rank == 0)
-        said = ct__decide(call->known, cell, &sums);
-    ct_real.Bcast(&said, sizeof said / sizeof(uint64_t), MPI_UINT64_T, 0, call->comm);
-    ct_switch_obey(&cell->at, &said);
+        decision = ct__decide(call->known, cell, &sums);
+    ct_real.Bcast(&decision, sizeof decision / sizeof(uint64_t), MPI_UINT64_T, 0, call->comm);
+    ct_switch_obey(&cell->at, &decision);
     memset(cell->blocks, 0, sizeof cell->blocks);
     cell->agree_ns += ct_now_ns() - began_ns;
 }

@@ -59,10 +59,10 @@ static void ct__spread(ct_profile_extent *extent, const void *counts, bool large
 static bool ct__has_gaps(const void *counts, bool large, int n, MPI_Datatype type, const MPI_Datatype *types)
 {
     for (int i = 0; counts != NULL && i < n; i++) {
-        MPI_Datatype one = types == NULL ? type : types[i];
-        if (ct__count_at(counts, large, i) == 0 || one == MPI_DATATYPE_NULL)
+        MPI_Datatype each_type = types == NULL ? type : types[i];
+        if (ct__count_at(counts, large, i) == 0 || each_type == MPI_DATATYPE_NULL)
             continue;
-        if (!ct_type_is_dense(one))
+        if (!ct_type_is_dense(each_type))
             return true;
         if (types == NULL)
             return false;

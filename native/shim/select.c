@@ -23,16 +23,16 @@ char *ct_select_read(const char *path)
 {
     size_t length = 0;
     char *text = ct_job.rank == 0 ? ct_rules_load(path, &length) : NULL;
-    int wanted = (int)length;
-    if (PMPI_Bcast(&wanted, 1, MPI_INT, 0, ct_job.comm) != MPI_SUCCESS)
-        wanted = 0;
-    if (ct_job.rank != 0 && wanted > 0)
-        text = malloc((size_t)wanted + 1);
-    if (!ct_all(ct_job.comm, text != NULL && wanted > 0) || PMPI_Bcast(text, wanted, MPI_BYTE, 0, ct_job.comm) != MPI_SUCCESS) {
+    int bytes = (int)length;
+    if (PMPI_Bcast(&bytes, 1, MPI_INT, 0, ct_job.comm) != MPI_SUCCESS)
+        bytes = 0;
+    if (ct_job.rank != 0 && bytes > 0)
+        text = malloc((size_t)bytes + 1);
+    if (!ct_all(ct_job.comm, text != NULL && bytes > 0) || PMPI_Bcast(text, bytes, MPI_BYTE, 0, ct_job.comm) != MPI_SUCCESS) {
         free(text);
         return NULL;
     }
-    text[wanted] = '\0';
+    text[bytes] = '\0';
     return text;
 }
 

@@ -104,8 +104,8 @@ static void ct__before_finalize(void)
     static int NAME PARAMETERS { return ct__before_init(), ct__after_init(NEXT); }
 CT__INIT(ct__MPI_Init, (int *argc, char ***argv), ct__init(argc, argv))
 CT__INIT(ct__PMPI_Init, (int *argc, char ***argv), ct_real.Init(argc, argv))
-CT__INIT(ct__MPI_Init_thread, (int *argc, char ***argv, int wanted, int *got), ct__init_thread(argc, argv, wanted, got))
-CT__INIT(ct__PMPI_Init_thread, (int *argc, char ***argv, int wanted, int *got), ct_real.Init_thread(argc, argv, wanted, got))
+CT__INIT(ct__MPI_Init_thread, (int *argc, char ***argv, int required, int *got), ct__init_thread(argc, argv, required, got))
+CT__INIT(ct__PMPI_Init_thread, (int *argc, char ***argv, int required, int *got), ct_real.Init_thread(argc, argv, required, got))
 static int ct__MPI_Finalize(void) { return ct__before_finalize(), ct__finalize(); }
 static int ct__PMPI_Finalize(void) { return ct__before_finalize(), ct_real.Finalize(); }
 

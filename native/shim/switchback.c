@@ -58,17 +58,17 @@ ct_switch_call ct_switch_look(const ct_switch *at)
     if (at->off || at->blocks == 0)
         return (ct_switch_call){.by_default = at->off || at->candidate};
     uint64_t block = at->call / at->length, within = at->call % at->length;
-    ct_switch_call found = {.by_default = at->candidate, .ends_round = at->call + 1 == at->blocks * at->length};
+    ct_switch_call call = {.by_default = at->candidate, .ends_round = at->call + 1 == at->blocks * at->length};
     if (block != at->pair_at && block != at->pair_at + 1)
-        return found;
+        return call;
     uint32_t warm = at->length - ct_switch_timed(at->length);
-    found.timed_default = (block == at->pair_at) == at->default_first;
-    found.by_default = at->round > 0 && found.timed_default;
-    found.part = within + 1 < warm          ? CT_SWITCH_WARM
-                 : within + 1 == warm       ? CT_SWITCH_LAST_WARM
-                 : within + 1 == at->length ? CT_SWITCH_LAST
-                                            : CT_SWITCH_TIMED;
-    return found;
+    call.timed_default = (block == at->pair_at) == at->default_first;
+    call.by_default = at->round > 0 && call.timed_default;
+    call.part = within + 1 < warm          ? CT_SWITCH_WARM
+                : within + 1 == warm       ? CT_SWITCH_LAST_WARM
+                : within + 1 == at->length ? CT_SWITCH_LAST
+                                           : CT_SWITCH_TIMED;
+    return call;
 }
 
 void ct_switch_advance(ct_switch *at) { at->call++; }
@@ -174,16 +174,16 @@ static int ct__doublings(uint64_t round, const ct_switch_evidence *evidence)
 ct_switch_decision ct_switch_plan(const ct_switch *at, ct_switch_evidence *evidence, unsigned percent, double cycle_ns,
                                   double agree_ns, uint64_t seed)
 {
-    ct_switch_decision said = {.seed = seed, .length = CT_SWITCH_FEWEST, .blocks = 2, .off = ct__is_harmful(evidence, CT__SURE)};
+    ct_switch_decision decision = {.seed = seed, .length = CT_SWITCH_FEWEST, .blocks = 2, .off = ct__is_harmful(evidence, CT__SURE)};
     int doublings = ct__doublings(at->round + 1, evidence);
     evidence->doublings = doublings > evidence->doublings ? doublings : evidence->doublings;
     if (ct__is_quick(at, evidence))
-        return said;
+        return decision;
     percent = percent < 1 ? 1 : percent > 50 ? 50 : percent;
     if (!ct__is_suspect(evidence))
-        said.blocks = (uint64_t)((100 + percent / 2) / percent) << evidence->doublings;
-    said.length = ct__length(at->length, cycle_ns, agree_ns);
-    return said;
+        decision.blocks = (uint64_t)((100 + percent / 2) / percent) << evidence->doublings;
+    decision.length = ct__length(at->length, cycle_ns, agree_ns);
+    return decision;
 }
 
 /* How much longer tuned calls may take than those by default, as a share: what the pairs say and one standard error more. */
@@ -247,8 +247,8 @@ ct_switch_decision ct_switch_try(const ct_switch *at, ct_switch_evidence *eviden
     evidence->agreed_ns += trial->agree_ns;
     evidence->by_default_ns += (double)at->blocks * at->length * call_ns;
     uint32_t length = ct__length_tried(evidence, at->length, cycle_ns);
-    ct_switch_decision said =
+    ct_switch_decision decision =
         ct__earning(evidence, risk, length, call_ns, cycle_ns, trial->agree_ns, CT__FEWEST_BLOCKS, seed, at->round);
-    said.off = ct__is_harmful(evidence, CT__SURE_OF_CANDIDATE);
-    return said;
+    decision.off = ct__is_harmful(evidence, CT__SURE_OF_CANDIDATE);
+    return decision;
 }

@@ -55,7 +55,7 @@ typedef struct {
 
 /* What the first rank has heard. Zero at first. */
 typedef struct {
-    double wealth[CT_SWITCH_BETS]; /* of a gambler who bets that tuned blocks take longer, at several stakes */
+    double wealth[CT_SWITCH_BETS]; /* of a gambler who bets that tuned blocks take longer, at several bet sizes */
     uint64_t pairs, slower;
     double mean, squares; /* of log(default / tuned) over the pairs: the mean, and the sum of squared deviations */
     bool settled;         /* the quick look for harm is over */
