@@ -109,7 +109,7 @@ def test_a_finding_of_the_table_is_named_in_the_code_and_can_be_made(form: str, 
     assert row.keys() - {"severity"} == {"what", "why", "fix"}
     fields = {field for part in ("what", "why", "fix") for _, field, _, _ in Formatter().parse(row[part]) if field}
     values = {field: 1.0 if field == "wait_s" else "{x}" for field in fields - TABLE[form]["phrases"].keys()}
-    check = FindingsOfFile(form, "a file").found(name, 3, ("a", "b"), **values)
+    check = FindingsOfFile(form, "a file").finding(name, 3, ("a", "b"), **values)
     assert (check.file, check.line, check.path) == ("a file", 3, ("a", "b"))
     assert check.severity is Severity(row.get("severity", "error"))
     assert not re.search(r"\{(?!x\}|\.\.\.\}|\})", check.what + check.why + check.fix), "a place that was not filled"

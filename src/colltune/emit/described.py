@@ -51,7 +51,7 @@ class DescribedEmitter:
                 if value is None and choice != DEFAULT:
                     raise InputError(f"{form.variable} has no value for {choice}", "Tune again by this description")
                 if value is not None:
-                    high, most = (form.largest if one.high is None else one.high for one in (sizes, ranks))
+                    high, most = (form.largest if span.high is None else span.high for span in (sizes, ranks))
                     yield form.rule.format(value=value, low=sizes.low, high=high, ranks_low=ranks.low, ranks_high=most)
 
     def environment(self, directory: Path) -> dict[str, str]:  # noqa: ARG002

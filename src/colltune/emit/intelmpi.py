@@ -127,9 +127,9 @@ def _child(tree: TableBranch, key: int) -> TableBranch:
 
 def _with_collectives(tree: TableBranch, place: Sequence[int], new: Mapping[int, TableBranch]) -> TableBranch:
     if not place:
-        return replace(tree, children=tuple(new.get(getattr(one, "key", _ANY), one) for one in tree.children))
+        return replace(tree, children=tuple(new.get(getattr(child, "key", _ANY), child) for child in tree.children))
     inside = _with_collectives(_child(tree, place[0]), place[1:], new)
-    return replace(tree, children=tuple(inside if one == _child(tree, place[0]) else one for one in tree.children))
+    return replace(tree, children=tuple(inside if node == _child(tree, place[0]) else node for node in tree.children))
 
 
 def steps_of(branch: TableBranch | TableLeaf, layers: _Layers = _COLLECTIVE) -> Any:
@@ -145,7 +145,7 @@ def steps_of(branch: TableBranch | TableLeaf, layers: _Layers = _COLLECTIVE) -> 
         raise InputError("a table of Intel MPI has layers that are not known", "Tune another release of it")
     if isinstance(branch, TableLeaf):
         return branch
-    inside = [(getattr(one, "key", _ANY), steps_of(one, layers[1:])) for one in branch.children]
+    inside = [(getattr(child, "key", _ANY), steps_of(child, layers[1:])) for child in branch.children]
     if branch.inside not in _SINGLE:
         return Steps.of([*inside[:-1], (None, inside[-1][1])])
     if len(inside) > 1:
@@ -159,7 +159,7 @@ def branch_of(key: int, table: Any, layers: _Layers = _COLLECTIVE) -> TableBranc
     if inside in _SINGLE:
         return TableBranch(kind, inside, key, (branch_of(_ANY, table, deeper) if deeper else table,))
     last = _ANY if len(table.pairs) == 1 else _LAST
-    inner = (branch_of(last if bound is None else bound, one, deeper) for bound, one in table.pairs)
+    inner = (branch_of(last if bound is None else bound, steps, deeper) for bound, steps in table.pairs)
     return TableBranch(kind, inside, key, tuple(inner))
 
 
@@ -179,12 +179,12 @@ class Presets:
         """From two tables that the library wrote; ``bounds``: of each collective, the preset up to a size."""
         tree, numbers, leaves = read_table(own), {}, {}
         for number, collective in collectives_in(read_table(named)).items():
-            found = dict(_leaves(collective))
+            by_bound = dict(_leaves(collective))
             for name, presets in bounds.items():
                 # A bound of the library's own table may be one of these too, but not most of them.
-                if len(presets.keys() & found.keys()) > len(presets) // 2:
+                if len(presets.keys() & by_bound.keys()) > len(presets) // 2:
                     numbers[name] = number
-                    leaves[name] = {preset: found[bound] for bound, preset in presets.items() if bound in found}
+                    leaves[name] = {preset: by_bound[bound] for bound, preset in presets.items() if bound in by_bound}
         return cls(tree, numbers, leaves)
 
 
@@ -192,7 +192,7 @@ def asked(catalogue: Catalogue) -> tuple[dict[str, str], dict[str, dict[int, int
     """Variables under which the library's table has every preset of ``catalogue``, each up to a size of its own."""
     variables, bounds = {}, {}
     for place, entry in enumerate(catalogue.entries.values(), start=1):
-        numbers = [one.number for one in entry.algorithms if one.candidate and one.number is not None]
+        numbers = [preset.number for preset in entry.algorithms if preset.candidate and preset.number is not None]
         bounds[entry.name] = {1000 * place + at: number for at, number in enumerate(numbers, start=1)}
         ranges = ";".join(f"{number}:{bound}-{bound}" for bound, number in bounds[entry.name].items())
         if ranges:
@@ -269,16 +269,16 @@ class IntelMpiEmitter:
             raise InputError(f"there is no {FILE}", "Write the files again")
 
         def choice(here: TableLeaf, own: TableLeaf) -> Choice:
-            found = DEFAULT if here == own else self.choice_of(collective, here)
-            if found is None:
+            chosen = DEFAULT if here == own else self.choice_of(collective, here)
+            if chosen is None:
                 raise InputError(f"{FILE}: {collective} runs what no preset stands for", "Write the files again")
-            return found
+            return chosen
 
         there = collectives_in(read_table(files[FILE]))
         if number not in there:
             raise InputError(f"{FILE}: it has no {collective}", "Write the files again")
         by_ppn = steps_of(there[number]).combine(
-            self.own(collective), lambda one, own: one.combine(own, lambda a, b: a.combine(b, choice))
+            self.own(collective), lambda ranks, own: ranks.combine(own, lambda a, b: a.combine(b, choice))
         )
         try:
             return DecisionTable(collective, basis, by_ppn).rule_set()

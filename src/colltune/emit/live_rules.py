@@ -112,7 +112,7 @@ def with_fewer_rules(text: str, rule_sets: Iterable[RuleSet]) -> bytes:
     other choice. Raises InputError for text that LiveEmitter did not write."""
     numbers = live_numbers(text)
     choices = [line for line in text.splitlines() if line.startswith("choice ")]
-    kept = [one for one in rule_sets if one.departs]
+    kept = [rule_set for rule_set in rule_sets if rule_set.departs]
     return format_rules([*choices, *(line for rule_set in kept for line in _rule_lines(rule_set, numbers))])
 
 

@@ -210,15 +210,15 @@ def format_fits(fits: Sequence[Fit], ranks: int = 0) -> bytes:
         f"# Set for {f'{ranks} processes' if ranks else 'all numbers of processes alike'}. What they cost against",
         "# rules that can say everything stands with each collective.",
     ]
-    for found in sorted(fits, key=lambda found: found.collective):
-        model = MODELS[found.collective]
+    for fit in sorted(fits, key=lambda fit: fit.collective):
+        model = MODELS[fit.collective]
         lines.append(
-            f"# {found.collective}: {found.loss:.3f} times the best of {found.scenarios} measured calls"
-            f" (MPICH's own thresholds: {found.default_loss:.3f})"
+            f"# {fit.collective}: {fit.loss:.3f} times the best of {fit.scenarios} measured calls"
+            f" (MPICH's own thresholds: {fit.default_loss:.3f})"
         )
         if ranks:
-            lines.append(f"# {found.crossings}")
-        for name, cray, value in zip(model.variables, model.cray, found.values, strict=True):
+            lines.append(f"# {fit.crossings}")
+        for name, cray, value in zip(model.variables, model.cray, fit.values, strict=True):
             lines.append(f"export MPIR_CVAR_{name}={value}")
             if cray:
                 lines.append(f"export {cray}={value}")

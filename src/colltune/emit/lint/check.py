@@ -44,8 +44,8 @@ class FindingsOfFile:
         self._file = file
         self._table = read_toml("lint_findings")[form]
 
-    def found(self, finding: str, line: int, path: tuple[str, ...] = (), /, **values: object) -> Check:
-        """The one of that name; ``values`` are what its texts leave open."""
+    def finding(self, finding: str, line: int, path: tuple[str, ...] = (), /, **values: object) -> Check:
+        """``values`` are what its texts leave open."""
         row, known = self._table[finding], {**self._table["phrases"], **values}
         what, why, fix = (row[part].format_map(known) for part in ("what", "why", "fix"))
         return Check(Severity(row.get("severity", Severity.ERROR)), self._file, line, path, what, why, fix)

@@ -91,13 +91,13 @@ class _Reader:
                 self._ahead = (str(match.lastgroup), match.group())
         return self._ahead
 
-    def take(self, *wanted: str) -> tuple[str, str]:
+    def take(self, *expected: str) -> tuple[str, str]:
         """Takes the next token, which must be one of these marks or kinds; any token where none is given."""
         kind, text = self.peek()
         if not kind:
             raise self.fault("is cut off: it ends in the middle", "")
-        if wanted and kind not in wanted and text not in wanted:
-            raise self.fault(f"has no {' or '.join(wanted)} where one is due", text)
+        if expected and kind not in expected and text not in expected:
+            raise self.fault(f"has no {' or '.join(expected)} where one is due", text)
         self._ahead = None
         return kind, text
 

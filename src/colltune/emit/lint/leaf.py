@@ -78,7 +78,8 @@ def leaf_names(catalogue: Catalogue) -> dict[str, LeafName]:
 
 def _of_catalogue(entry: CollectiveEntry) -> Iterator[tuple[str, LeafName]]:
     handing_on = () if entry.network_only is NO_DEVICE else (entry.network_only,)
-    flat = [one for one in entry.algorithms if not one.composed and one.kind is not AlgorithmKind.MOCK_UP]
+    single = (algorithm for algorithm in entry.algorithms if not algorithm.composed)
+    flat = [algorithm for algorithm in single if algorithm.kind is not AlgorithmKind.MOCK_UP]
     for algorithm in (*flat, *handing_on):
         name = algorithm.selection_name
         needs: tuple[str, ...] = tuple(sorted(algorithm.needs))
@@ -87,7 +88,7 @@ def _of_catalogue(entry: CollectiveEntry) -> Iterator[tuple[str, LeafName]]:
         # A composition for the network alone hands every call on, from an intercommunicator too.
         if flat_intra or (composed and algorithm is not entry.network_only):
             needs = ("intra", *needs)
-        parameters = tuple((one.name, one.default) for one in algorithm.parameters if one.in_file)
+        parameters = tuple((given.name, given.default) for given in algorithm.parameters if given.in_file)
         yield (
             name,
             LeafName(
@@ -176,29 +177,29 @@ def leaf_findings(
     known = leaf_names(catalogue).get(name)
     if known is None or (prefix == "composition") != (known.kind is FileKind.CH4):
         finding, values = _unknown(name, catalogue)
-        yield file.found(finding, entry.line, path, title=title, prefix=prefix, name=shown(name), **values)
+        yield file.finding(finding, entry.line, path, title=title, prefix=prefix, name=shown(name), **values)
         return
     collective = next(iter(region.collectives), known.collective)
     if known.kind is not kind:
-        yield file.found("of-another-file", entry.line, path, name=name, kind=known.kind)
+        yield file.finding("of-another-file", entry.line, path, name=name, kind=known.kind)
         return
     if known.collective != collective and not region.is_empty:
-        yield file.found("of-another", entry.line, path, name=name, of=known.collective, collective=collective)
+        yield file.finding("of-another", entry.line, path, name=name, of=known.collective, collective=collective)
         return
     yield from _of_parameters(file, entry, path, known, catalogue, title)
     if region.is_empty:
         return
     if known.warning:
-        yield file.found("not-safe", entry.line, path, name=name, why=known.warning)
+        yield file.finding("not-safe", entry.line, path, name=name, why=known.warning)
     for need in unmet_needs(name, known, region):
         guard = GUARDS.get(need)
         if guard is None:
-            yield file.found("not-guarded", entry.line, path, name=name, need=need.replace("-", " "))
+            yield file.finding("not-guarded", entry.line, path, name=name, need=need.replace("-", " "))
             continue
         call = guard.call.format(odd=region.odd_ranks())
         kept, other = (guard.operator, guard.rest)[:: 1 if guard.holds else -1]
         of_need = "not-used" if need == "one-thread" else "not-met" if guard.holds else "not-met-first"
-        yield file.found(of_need, entry.line, path, name=name, call=call, why=guard.why, kept=kept, other=other)
+        yield file.finding(of_need, entry.line, path, name=name, call=call, why=guard.why, kept=kept, other=other)
 
 
 def unmet_needs(name: str, known: LeafName, region: CallRegion) -> list[str]:
@@ -237,7 +238,7 @@ def _of_parameters(
 ) -> Iterator[Check]:
     name = entry.name.partition("=")[2]
     if known.unread:
-        yield file.found("random-parameter", entry.line, path, name=name, unread=known.unread)
+        yield file.finding("random-parameter", entry.line, path, name=name, unread=known.unread)
         return
     given: set[str] = set()
     needed = known.parameters
@@ -248,15 +249,15 @@ def _of_parameters(
         parameter, equals, value = child.name.partition("=")
         below = (*path, shown(child.name))
         if not equals or parameter not in expected:
-            yield file.found("no-parameter", child.line, below, title=title, key=shown(child.key))
+            yield file.finding("no-parameter", child.line, below, title=title, key=shown(child.key))
             continue
         given.add(parameter)
         if wrong := wrong_value(entry.name, parameter, value, catalogue):
-            yield file.found("wrong-value", child.line, below, key=shown(child.key), why=wrong[0], fix=wrong[1])
+            yield file.finding("wrong-value", child.line, below, key=shown(child.key), why=wrong[0], fix=wrong[1])
     for parameter, default in needed:
         if parameter not in given:
             written = format_value(parameter, default, catalogue)
-            yield file.found("not-given", entry.line, path, parameter=parameter, written=written)
+            yield file.finding("not-given", entry.line, path, parameter=parameter, written=written)
 
 
 def format_value(parameter: str, value: object, catalogue: Catalogue) -> str:

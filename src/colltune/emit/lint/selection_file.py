@@ -43,14 +43,14 @@ def _lint(name: str, data: bytes, version: str, catalogue: Catalogue) -> list[Ch
     try:
         root = read_json(data)
     except NotJsonError as error:
-        return [FindingsOfFile("mpich", name).found("no-json", error.line, what=error.what)]
+        return [FindingsOfFile("mpich", name).finding("no-json", error.line, what=error.what)]
     walk = Walk(name, kind_of(root, catalogue), version, catalogue)
     findings = walk.root(root)
     wait_s = _steps(root) / _STEPS_PER_S
     if wait_s > _LONG_S:
-        findings.append(walk.found("takes-too-long" if wait_s > _TOO_LONG_S else "takes-long", 1, wait_s=wait_s))
+        findings.append(walk.finding("takes-too-long" if wait_s > _TOO_LONG_S else "takes-long", 1, wait_s=wait_s))
     if len(data) % PAGE == 0:
-        findings.append(walk.found("whole-pages", 1, size=len(data), page=PAGE))
+        findings.append(walk.finding("whole-pages", 1, size=len(data), page=PAGE))
     return findings
 
 

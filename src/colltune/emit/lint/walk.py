@@ -170,4 +170,4 @@ class Walk(FindingsOfFile):
         self._findings += leaf_findings(self, entry, here, region, self._kind, self._catalogue, self._title)
 
     def _find(self, finding: str, line: int, path: tuple[str, ...] = (), /, **values: object) -> None:
-        self._findings.append(self.found(finding, line, path, **values))
+        self._findings.append(self.finding(finding, line, path, **values))

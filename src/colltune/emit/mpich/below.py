@@ -142,11 +142,11 @@ def _reduced(catalogue: Catalogue, rule_set: RuleSet) -> RuleSet:
 def written_by_file(catalogue: Catalogue, rule_set: RuleSet) -> RuleSet:
     """``rule_set`` with the default where a choice sets what no file can say."""
 
-    def said(_region: Region, choice: Choice) -> Choice:
+    def expressible(_region: Region, choice: Choice) -> Choice:
         whole = choice == DEFAULT or catalogue.algorithm(rule_set.collective, choice).in_file
         return choice if whole else DEFAULT
 
-    return DecisionTable.of(rule_set).replaced(said).rule_set()
+    return DecisionTable.of(rule_set).replaced(expressible).rule_set()
 
 
 def table_of(demands: Sequence[Demand], where: Where) -> ByRanks:

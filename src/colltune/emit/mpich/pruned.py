@@ -81,10 +81,10 @@ def _up_to(condition: str) -> tuple[str, int] | None:
 
     The average ppn is no whole number, so that nothing is concluded from "less than".
     """
-    found = _UP_TO.fullmatch(condition)
-    if found is None or found.group(1, 2) == ("comm_avg_ppn", "<"):
+    match = _UP_TO.fullmatch(condition)
+    if match is None or match.group(1, 2) == ("comm_avg_ppn", "<"):
         return None
-    return found.group(1), int(found.group(3)) - (found.group(2) == "<")
+    return match.group(1), int(match.group(3)) - (match.group(2) == "<")
 
 
 def pruned(tree: Tree, known: Known | None = None) -> Tree:

@@ -113,12 +113,12 @@ class MpichEmitter:
         if self.agreeing(rule_set) != table.rule_set():
             what = f"rules of {rule_set.collective} do not agree on what runs below a composition in the same call"
             raise InputError(what, "Reduce them by `agreeing` first, or use the live selector")
-        found: list[Demand] = []
+        demands: list[Demand] = []
         for region, choice in table.walk():
-            found += demands_of(self._catalogue, choice, region, rule_set.collective) or []
-        if self.defaults.posix is None and any(one.choice == GENERAL for one in found):
+            demands += demands_of(self._catalogue, choice, region, rule_set.collective) or []
+        if self.defaults.posix is None and any(demand.choice == GENERAL for demand in demands):
             raise InputError("the trees of shared memory of this MPICH are not known", "Leave out choices with .mpir")
-        return found
+        return demands
 
     def _shared_memory(self, by_ranks: ByRanks, collective: str) -> Tree:
         """The POSIX subtree below comm_type=intra. A branch that leads nowhere hands the call to the general file."""

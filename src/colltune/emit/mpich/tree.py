@@ -174,8 +174,8 @@ def _read_key(key: str) -> tuple[str, bool, tuple[str, str, int] | None]:
     """
     operator = key.replace(" ", "")
     early = operator.startswith(_OF_COMMUNICATOR) or operator.endswith("any")
-    found = _NUMERIC.fullmatch(operator)
-    numeric = (found.group(1), found.group(2), int(found.group(3))) if found else None
+    match = _NUMERIC.fullmatch(operator)
+    numeric = (match.group(1), match.group(2), int(match.group(3))) if match else None
     return operator, early, numeric
 
 
@@ -299,10 +299,10 @@ class Level(NamedTuple):
 
 def levels_of(collective: str) -> tuple[Level, ...]:
     """From the outermost. comm_avg_ppn has no key for the rest that MPICH 4.0 and 4.1 would read."""
-    found = [Level("comm_avg_ppn", "comm_size=any"), Level("comm_size", "comm_size=any")]
+    levels = [Level("comm_avg_ppn", "comm_size=any"), Level("comm_size", "comm_size=any")]
     if collective in _SIZE:
-        found.append(Level(_SIZE[collective], f"{_SIZE[collective]}=any"))
-    return tuple(found)
+        levels.append(Level(_SIZE[collective], f"{_SIZE[collective]}=any"))
+    return tuple(levels)
 
 
 def rules_tree(decided: Steps[Any] | Choice, levels: Sequence[Level], leaf: Callable[[Choice], Tree]) -> Tree:

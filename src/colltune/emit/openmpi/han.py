@@ -32,8 +32,8 @@ Owners = dict[int, list[tuple[int, bool]]]
 
 def format_han(rule_sets: Sequence[RuleSet]) -> bytes:
     """The file for rules of collectives that han takes; ppn is not in them."""
-    found = {rules.collective: _owners(rules) for rules in rule_sets}
-    handed = {name: owners for name, owners in found.items() if any(tuned for s in owners.values() for _, tuned in s)}
+    by_name = {rules.collective: _owners(rules) for rules in rule_sets}
+    handed = {name: owners for name, owners in by_name.items() if any(tuned for s in owners.values() for _, tuned in s)}
     lines: list[list[str]] = []
     for name, owners in sorted(handed.items()):
         lines += [[name], ["1"], [str(ALL_RANKS)], [str(len(owners))]]
@@ -61,7 +61,7 @@ def parse_han(data: bytes) -> dict[str, Owners]:
     elif all(at.level == ALL_RANKS and {row.component for rank in at.ranks for row in rank.rows} <= {"han", "tuned"}
              and all(rank.rows and rank.rows[0].size == 0 for rank in at.ranks) for at in levels):  # fmt: skip
         return {
-            at.collective: {one.ranks: [(row.size, row.component == "tuned") for row in one.rows] for one in at.ranks}
+            at.collective: {rank.ranks: [(row.size, row.component != "han") for row in rank.rows] for rank in at.ranks}
             for at in levels
         }
     else:

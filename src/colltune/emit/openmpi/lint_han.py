@@ -68,7 +68,7 @@ def lint_han_files(files: Mapping[str, bytes], version: str) -> list[Check]:
 def _lint(name: str, data: bytes, version: str) -> Iterator[Check]:
     of_file = FindingsOfFile("openmpi-han", name)
     if int(version.partition(".")[0]) < 5:
-        yield of_file.found("version", 1, version=version)
+        yield of_file.finding("version", 1, version=version)
         return
     try:
         levels, skipped = read_han(data, name, version)
@@ -80,9 +80,9 @@ def _lint(name: str, data: bytes, version: str) -> Iterator[Check]:
     for at in levels:
         path = (at.collective, LEVELS[at.level])
         if at.collective not in _HAN["algorithms"] and version.startswith("5."):
-            yield of_file.found("not-of-han", at.line, path, called=at.collective)
+            yield of_file.finding("not-of-han", at.line, path, called=at.collective)
         if (at.collective, at.level) in seen:
-            yield of_file.found("level-twice", at.line, path, before=seen[at.collective, at.level])
+            yield of_file.finding("level-twice", at.line, path, before=seen[at.collective, at.level])
         seen[at.collective, at.level] = at.line
         yield from _ascending(of_file, "ranks-descend", path, [(rank.line, rank.ranks) for rank in at.ranks])
         for rank in at.ranks:
@@ -90,7 +90,7 @@ def _lint(name: str, data: bytes, version: str) -> Iterator[Check]:
             yield from _ascending(of_file, "sizes-descend", below, [(row.line, row.size) for row in rank.rows])
             for row in rank.rows:
                 if row.component == "han" and at.level != ALL_RANKS:
-                    yield of_file.found("han-below", row.line, below)
+                    yield of_file.finding("han-below", row.line, below)
 
 
 def _ascending(
@@ -98,7 +98,7 @@ def _ascending(
 ) -> Iterator[Check]:
     for (_, before), (line, value) in pairwise(values):
         if value <= before:
-            yield of_file.found(finding, line, path, value=value, before=before)
+            yield of_file.finding(finding, line, path, value=value, before=before)
 
 
 class _Reader(FindingsOfFile):
@@ -118,7 +118,7 @@ class _Reader(FindingsOfFile):
                 yield HanLevel(line, name, LEVELS.index(level), tuple(ranks))
         if rest := re.search(r"^[ \t]*[^#\s]", self._text[self._at :], re.MULTILINE):
             self._take(self._at + rest.end() - 1)
-            self.skipped.append(self.found("goes-on", self._line))
+            self.skipped.append(self.finding("goes-on", self._line))
 
     def compare_lines(self) -> None:
         """Raises ReadError with the counts that are others than the lines say, where lines say it."""
@@ -129,16 +129,16 @@ class _Reader(FindingsOfFile):
                 lines.append((number, [int(w) if w.isdecimal() and len(w) < 19 else -1 for w in words], is_rule))
         if wrong := wrong_counts(lines, 3):
             whats = ("collectives", "levels", "rank counts", "message sizes")
-            raise ReadError(*(self.found("count", at, given=given, counted=n, what=whats[depth])
+            raise ReadError(*(self.finding("count", at, given=given, counted=n, what=whats[depth])
                               for at, given, n, depth in wrong))  # fmt: skip
 
     def _ranks(self, collective: str, *, first: bool) -> HanRanks:
         ranks = self._count("a rank count", least=1, most=None)
         line = self._line
         if first and ranks > 1:
-            raise ReadError(self.found("first-ranks", line, ranks=ranks))
+            raise ReadError(self.finding("first-ranks", line, ranks=ranks))
         if ranks > INT:
-            self.skipped.append(self.found("wraps", line, value=ranks, kept=ranks & 0xFFFFFFFF))
+            self.skipped.append(self.finding("wraps", line, value=ranks, kept=ranks & 0xFFFFFFFF))
         count = self._count("how many message sizes follow")
         return HanRanks(line, ranks & 0xFFFFFFFF, tuple(self._row(collective, first=not at) for at in range(count)))
 
@@ -146,13 +146,13 @@ class _Reader(FindingsOfFile):
         size = min(self._number("a message size", _SIZE, int), _LARGEST)
         line = self._line
         if size < 0 or (first and size > 1):
-            raise ReadError(self.found("first-size" if size > 0 else "negative", line, value=size))
+            raise ReadError(self.finding("first-size" if size > 0 else "negative", line, value=size))
         component = self._word("a component")
         known = HAN_COMPONENTS[: None if self._later else -1]
         if component not in known:
             blank = "; write a blank before @" if "@" in component else ""
             known_text = ", ".join(known) + blank
-            raise ReadError(self.found("no-component", self._line, word=shown(component), known=known_text))
+            raise ReadError(self.finding("no-component", self._line, word=shown(component), known=known_text))
         if component == "han" and self._peek("@"):
             self._algorithm(collective)
         if self._peek("["):
@@ -165,11 +165,11 @@ class _Reader(FindingsOfFile):
         if self._later:
             return
         if not known:
-            raise ReadError(self.found("crashes", self._line, called=collective))
+            raise ReadError(self.finding("crashes", self._line, called=collective))
         if algorithm not in (*known, *map(str, range(len(known)))):
             numbered = ", ".join(f"{number} {name}" for number, name in enumerate(known))
             raise ReadError(
-                self.found("no-algorithm", self._line, word=shown(algorithm), called=collective, numbered=numbered)
+                self.finding("no-algorithm", self._line, word=shown(algorithm), called=collective, numbered=numbered)
             )
 
     def _known(self, finding: str, word: str, names: Sequence[str], count: int) -> str:
@@ -177,13 +177,13 @@ class _Reader(FindingsOfFile):
         if word.isdecimal() and len(word) < 9 and int(word) < count:
             return names[int(word)] if int(word) < len(names) else "another"
         if word not in names:
-            raise ReadError(self.found(finding, self._line, word=shown(word), known=", ".join(names)))
+            raise ReadError(self.finding(finding, self._line, word=shown(word), known=", ".join(names)))
         return word
 
     def _count(self, due: str, least: int = 0, most: int | None = INT) -> int:
         value = self._number(due, NUMBER, c_value)
         if value < least or (most is not None and value > most):
-            raise ReadError(self.found("no-count", self._line, value=value, due=due, least=least))
+            raise ReadError(self.finding("no-count", self._line, value=value, due=due, least=least))
         return value
 
     def _number(self, due: str, form: re.Pattern[str], value: Callable[[str], int]) -> int:
@@ -192,11 +192,11 @@ class _Reader(FindingsOfFile):
             if match := form.match(self._text, self._at):
                 self._at = match.end()
                 if form is NUMBER and re.match(r"[+-]?0\d", match[0]):
-                    self.skipped.append(self.found("octal", self._line, digits=match[0], value=value(match[0])))
+                    self.skipped.append(self.finding("octal", self._line, digits=match[0], value=value(match[0])))
                 return value(match[0][:30])
             word = re.compile(r"\S[^\s\d#+-]*").match(self._text, self._at)
             assert word is not None
-            self.skipped.append(self.found("no-number", self._line, word=shown(word[0])))
+            self.skipped.append(self.finding("no-number", self._line, word=shown(word[0])))
             self._at = word.end()
 
     def _word(self, due: str) -> str:
@@ -218,7 +218,7 @@ class _Reader(FindingsOfFile):
         match = re.compile(r"(?:\s|#[^\n]*)*").match(self._text, self._at)
         assert match is not None
         if match.end() == len(self._text):
-            raise ReadError(self.found("ends", self._line, due=due))
+            raise ReadError(self.finding("ends", self._line, due=due))
         self._take(match.end())
 
     def _take(self, end: int) -> None:

@@ -91,7 +91,7 @@ class _Lint(FindingsOfFile):
         entry = self._entries.get(number)
         differ = len({row.rule.columns for row in reached}) > 1
         if differ and entry is not None and entry.basis is SizeBasis.NONE and entry.name != "barrier":
-            check = self.found("by-size", communicator.line, path, called=called)
+            check = self.finding("by-size", communicator.line, path, called=called)
             yield from (_Fault(check, row) for row in reached)
         for row in reached:
             yield from self._algorithm(number, called, low, high, row, path)
@@ -107,9 +107,9 @@ class _Lint(FindingsOfFile):
             if chosen > _OTHERS[number][1]:
                 yield self._of_row("no-algorithm", row, path, called, known=f"1 to {_OTHERS[number][1]}")
             return
-        algorithm = next((one for one in entry.algorithms if one.number == chosen), None)
+        algorithm = next((known for known in entry.algorithms if known.number == chosen), None)
         if algorithm is None:
-            known = ", ".join(f"{one.number} {one.key}" for one in entry.algorithms)
+            known = ", ".join(f"{other.number} {other.key}" for other in entry.algorithms)
             yield self._of_row("no-algorithm", row, path, called, known=known)
         elif Need.TWO_RANKS in algorithm.needs and high != low:
             yield self._of_row("two-ranks", row, path, called, key=algorithm.key, ranks=max(low, 3))
@@ -117,16 +117,16 @@ class _Lint(FindingsOfFile):
             yield self._of_row("not-safe", row, path, called, key=algorithm.key, why=algorithm.why_not)
 
     def _ascending(self, called: str, communicators: Sequence[RuleCommunicator]) -> Iterator[_Fault]:
-        for before, one in pairwise(communicators):
-            if one.ranks <= before.ranks:
-                yield self._of_all("ranks-descend", one.line, (called,), ranks=one.ranks, before=before.ranks)
+        for before, later in pairwise(communicators):
+            if later.ranks <= before.ranks:
+                yield self._of_all("ranks-descend", later.line, (called,), ranks=later.ranks, before=before.ranks)
 
     def _of_row(self, finding: str, row: Row, path: tuple[str, ...], called: str, /, **values: object) -> _Fault:
         chosen = {"version": self._version, "number": row.rule.algorithm, "called": called, **values}
-        return _Fault(self.found(finding, row.line, (*path, f"from {row.rule.size} bytes on"), **chosen), row)
+        return _Fault(self.finding(finding, row.line, (*path, f"from {row.rule.size} bytes on"), **chosen), row)
 
     def _of_all(self, finding: str, line: int, path: tuple[str, ...], /, **values: object) -> _Fault:
-        return _Fault(self.found(finding, line, path, **values))
+        return _Fault(self.finding(finding, line, path, **values))
 
 
 def _reached(starts: Sequence[int], least: int) -> Iterator[tuple[int, int | None, int]]:

@@ -90,14 +90,15 @@ def read_rows(data: bytes, name: str, version: str) -> Rows:
     text = data.decode("latin-1")
     head = _VERSION.match(text)
     if head is not None and not reads_version_2(version):
-        raise ReadError(FindingsOfFile("openmpi", name).found("version-2", 1, version=version))
+        raise ReadError(FindingsOfFile("openmpi", name).finding("version-2", 1, version=version))
     reader = _Reader(text, head.end() if head else 0, name, columns=5 if head and int(head.group(1)) > 1 else 4)
     try:
         rows = tuple(reader.collective() for _ in range(reader.count("the number of collectives", COLLECTIVE_COUNT)))
     except ReadError:
         reader.compare_lines()
         raise
-    if reader.goes_on or any(row.last > row.line for one in rows for ranks in one.communicators for row in ranks.rows):
+    wraps = (row.last > row.line for collective in rows for ranks in collective.communicators for row in ranks.rows)
+    if reader.goes_on or any(wraps):
         reader.compare_lines()
     return Rows(rows, tuple(reader.findings()))
 
@@ -147,11 +148,11 @@ class _Reader(FindingsOfFile):
             line += text.count("\n", last, match.start())
             last = match.start()
             if match["word"]:
-                self._skipped.append(self.found("no-number", line, word=shown(match["word"])))
+                self._skipped.append(self.finding("no-number", line, word=shown(match["word"])))
             elif match["number"]:
                 digits = match["number"].lstrip("+-")
                 if len(digits) > 1 and digits[0] == "0":
-                    self._skipped.append(self.found("octal", line, digits=digits, value=c_value(match["number"])))
+                    self._skipped.append(self.finding("octal", line, digits=digits, value=c_value(match["number"])))
                 yield _Number(line, c_value(match["number"]), not text[blank : match.start()].strip(" \t\r"))
                 blank = match.end()
 
@@ -169,45 +170,45 @@ class _Reader(FindingsOfFile):
             return
         whats = ("collectives", "rank counts", "message sizes")
         checks = [
-            self.found("count" if given <= INT else "too-large", at, given=given, counted=counted, what=whats[place])
+            self.finding("count" if given <= INT else "too-large", at, given=given, counted=counted, what=whats[place])
             for at, given, counted, place in wrong
         ]
         odd = [(at, len(numbers)) for at, numbers, rule in lines if rule and not 4 <= len(numbers) <= self._columns]
-        checks += [self.found("columns", at, count=count, columns=self._columns) for at, count in odd[:1]]
+        checks += [self.finding("columns", at, count=count, columns=self._columns) for at, count in odd[:1]]
         if checks:
             raise ReadError(*checks)
 
     def findings(self) -> Iterator[Check]:
         yield from self._skipped
         if self.goes_on:
-            yield self.found("goes-on", self._numbers[self._at].line, more=len(self._numbers) - self._at)
+            yield self.finding("goes-on", self._numbers[self._at].line, more=len(self._numbers) - self._at)
 
     def _next(self, what: str) -> _Number:
         if self._at == len(self._numbers):
             line = self._numbers[-1].line if self._numbers else 1
-            raise ReadError(self.found("ends", line, due=what))
+            raise ReadError(self.finding("ends", line, due=what))
         number = self._numbers[self._at]
         self._at += 1
         if number.value < 0:
-            raise ReadError(self.found("negative", number.line, value=number.value, due=what))
+            raise ReadError(self.finding("negative", number.line, value=number.value, due=what))
         return number
 
     def count(self, what: str, most: int) -> int:
         number = self._next(what)
         if number.value > most:
-            raise ReadError(self.found("too-many", number.line, value=number.value, what=what, most=most))
+            raise ReadError(self.finding("too-many", number.line, value=number.value, what=what, most=most))
         return number.value
 
     def _count_of(self, what: str) -> int:
         number = self._next(f"how many {what} follow")
         if number.value > INT:
-            raise ReadError(self.found("too-large", number.line, given=number.value, what=what))
+            raise ReadError(self.finding("too-large", number.line, given=number.value, what=what))
         return number.value
 
     def collective(self) -> Collective:
         number = self._next("the number of a collective")
         if number.value >= COLLECTIVE_COUNT:
-            raise ReadError(self.found("no-collective", number.line, value=number.value, last=COLLECTIVE_COUNT - 1))
+            raise ReadError(self.finding("no-collective", number.line, value=number.value, last=COLLECTIVE_COUNT - 1))
         count = self._count_of("rank counts")
         return Collective(number.line, number.value, tuple(self._communicator() for _ in range(count)))
 
@@ -220,7 +221,7 @@ class _Reader(FindingsOfFile):
             rows.append(self._row())
             if index == 0 and rows[0].rule.size != 0:
                 size = rows[0].rule.size
-                raise ReadError(self.found("first-size", rows[0].line, ranks=ranks.value, size=size))
+                raise ReadError(self.finding("first-size", rows[0].line, ranks=ranks.value, size=size))
         return RuleCommunicator(ranks.line, ranks.value, tuple(rows))
 
     def _row(self) -> Row:
@@ -237,7 +238,7 @@ class _Reader(FindingsOfFile):
 
     def _require_int(self, number: _Number) -> None:
         if number.value > INT:
-            self._skipped.append(self.found("wraps", number.line, value=number.value, kept=number.value & 0xFFFFFFFF))
+            self._skipped.append(self.finding("wraps", number.line, value=number.value, kept=number.value & 0xFFFFFFFF))
 
 
 def c_value(text: str) -> int:
