@@ -113,7 +113,7 @@ def compared(bench: Workbench, part: str, options: argparse.Namespace, place: Pa
         write_files(directory, tuning.files)
         variables = tuning.variables_at(directory)
         rows = verify(bench, tuning, directory, scenarios, options.launches, options.seed + number)
-        if bench.watch.tally.found().is_busy:
+        if bench.watch.tally.total().is_busy:
             sys.exit(NOT_CALM)
         for row in rows:
             times: dict[bool, list[float]] = {False: [], True: []}

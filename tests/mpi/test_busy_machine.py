@@ -54,7 +54,7 @@ def test_the_agent_sees_spinning_processes(either: Installation) -> None:
     disturbed = [sample for sample in samples if sample.status is Status.DISTURBED]
     assert disturbed
     assert all(sample.times_s and sample.load is not None for sample in disturbed)
-    found = bench.watch.tally.found()
+    found = bench.watch.tally.total()
     assert found.is_busy
     assert "nothing is judged" in found.sentence
 
@@ -66,7 +66,7 @@ def test_a_launch_that_ends_at_once_is_judged_too(either: Installation) -> None:
     source.start()
     source.close()
     assert source.disturbed
-    assert bench.watch.tally.found().is_busy
+    assert bench.watch.tally.total().is_busy
 
 
 @pytest.mark.usefixtures("spinners")

@@ -74,7 +74,7 @@ def test_the_agent_takes_the_place_of_the_program(
     assert (bench.nodes, bench.ppn, bench.environment.mpi) == (1, 2, "mpich")
     assert bench.environment.launch_line == shlex.join(words)
     assert bench.line.binding == (*LINES[request.node.callspec.params["line"]][2], str(wrapper))
-    bench.said_under({"MPIR_CVAR_BCAST_INTRA_ALGORITHM": "binomial"})
+    bench.output_under({"MPIR_CVAR_BCAST_INTRA_ALGORITHM": "binomial"})
     agent = f"{bench.agent} --thread-level single"
     assert wrapper.with_suffix(".sh.log").read_text().splitlines() == [f"wrapped {agent}"] * 2
     if log.exists():

@@ -26,7 +26,7 @@ from colltune.measure.contract import Effort
 from colltune.mpi.installation import Installation
 from colltune.mpi.programs import library_for
 from colltune.prove.replay.conformance import replay_arguments, run_conformance
-from colltune.prove.replay.on_workbench import departing
+from colltune.prove.replay.on_workbench import non_default
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
 from commands import run_to_end
@@ -300,7 +300,7 @@ def test_tune_run_check_verify_and_explain(openmpi: Installation, tmp_path: Path
     application += making(openmpi.mpicc, [("alltoall", 256)], 2)
     ran = colltune("run", "--prove", str(tuned), "--", *application, code=0)
     # Two ranks may have nothing to gain; a tuning without a rule sets nothing.
-    evidence = "the kernel saw" if departing(load_tuning(tuned).rule_sets) else "it has no rule"
+    evidence = "the kernel saw" if non_default(load_tuning(tuned).rule_sets) else "it has no rule"
     assert f"the tuning was in force: {evidence}" in ran.stderr
     colltune("verify", "--results", str(tuned), "--short", "--mpiexec", str(openmpi.mpiexec), code=0)
     colltune("verify", str(tuned), "--launches", "2", "--mpiexec", str(openmpi.mpiexec), code=0)

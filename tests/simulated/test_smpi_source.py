@@ -68,10 +68,10 @@ def test_without_noise_times_are_the_same_whatever_came_before(simulation: Simul
 
 def test_the_default_is_one_of_the_candidates(simulation: Simulation) -> None:
     scenario = Scenario("bcast", 6, 3, 1 << 20)
-    twin = simulation.baseline(scenario)
-    assert twin in simulation.legal(scenario)
+    baseline = simulation.baseline(scenario)
+    assert baseline in simulation.legal(scenario)
     source = simulation.source(1)
-    ((_, samples),) = source.measure([Point(scenario, (DEFAULT, twin))], Effort(fewest=1))
+    ((_, samples),) = source.measure([Point(scenario, (DEFAULT, baseline))], Effort(fewest=1))
     assert samples[0].times_s == samples[1].times_s
     assert source.now_s > sum(sample.time_s for sample in samples)
 

@@ -17,7 +17,7 @@ from colltune.core.space import Space, shapes, tuned_sizes
 from colltune.core.topology import Topology
 from colltune.emit.contract import variables_for
 from colltune.emit.mpich.defaults import DefaultTrees
-from colltune.emit.mpich.outcome import trees_of, twin_of_default
+from colltune.emit.mpich.outcome import equivalent_of_default, trees_of
 from colltune.emit.mpich.tree import Call
 from colltune.measure.request import Settings
 from colltune.schedule.topology_files import load_topology
@@ -45,7 +45,7 @@ raise SystemExit(1 if fault else 0)
 
 def decided_by(trees: DefaultTrees, scenario: Scenario, catalogue: Catalogue) -> Choice:
     """What MPICH's files make of ``scenario``: the default where they leave it to the library's own trees."""
-    files, own = (twin_of_default(some, Call.of(scenario), catalogue) for some in (trees, default_trees()))
+    files, own = (equivalent_of_default(some, Call.of(scenario), catalogue) for some in (trees, default_trees()))
     return DEFAULT if files is None or files == own else files
 
 
@@ -154,8 +154,8 @@ class MemoryLibrary(MemoryBench):
         return Program([sys.executable, "-I", "-S", "-c", _CONFORMANCE, *arguments], {**(variables or {}), **faulty})
 
     def touched_by_default(self, scenario: Scenario) -> Mapping[SharedCall, Choice]:
-        twin = self.backend.twin(scenario, "single")
-        return {} if twin is None else shared_calls(self.inner_calls, scenario, twin)
+        equivalent = self.backend.default_equivalent(scenario, "single")
+        return {} if equivalent is None else shared_calls(self.inner_calls, scenario, equivalent)
 
     def settings(self, collective: str, choice: Choice) -> Settings:
         return ((f"{collective}_algorithm", ["default", *self.algorithms].index(choice.algorithm)),)

@@ -136,7 +136,7 @@ def test_the_default_is_a_candidate_wherever_it_stands_in(collective: str) -> No
 def test_a_tuning_of_long_ago_is_explained() -> None:
     backend, scenario = recall_backend(ENVIRONMENT), Scenario("bcast", 8, 4, 1024)
     assert backend.describe_default(scenario, "single") == "knomial(k=2)"
-    assert backend.twin(scenario, "single") not in (None, DEFAULT)
+    assert backend.default_equivalent(scenario, "single") not in (None, DEFAULT)
     assert "bcast" in backend.catalogue.entries
 
 

@@ -28,12 +28,12 @@ def counted(calm: int, busy: int) -> Tally:
 
 
 def test_a_machine_is_busy_where_most_measurements_are_disturbed() -> None:
-    assert counted(4, 0).found().state is Calmness.CALM
-    assert counted(4, 0).found().sentence == ""
-    some = counted(9, 1).found(names=["n0", "n1"])
+    assert counted(4, 0).total().state is Calmness.CALM
+    assert counted(4, 0).total().sentence == ""
+    some = counted(9, 1).total(names=["n0", "n1"])
     assert some.state is Calmness.DISTURBED
     assert "in 1 of 10 measurements (10% of their time) other programs held" in some.sentence.lower()
-    whole = counted(1, 9).found()
+    whole = counted(1, 9).total()
     assert whole.is_busy
     assert "nothing is judged" in whole.sentence
 
@@ -45,11 +45,11 @@ def test_what_is_disturbed_counts_by_its_time() -> None:
         tally.add(CALM, 0.0003)
     for _ in range(10):
         tally.add(BUSY, 0.03)
-    assert tally.found().is_busy
+    assert tally.total().is_busy
 
 
 def test_a_tuning_that_proved_something_in_calm_time_is_not_said_to_be_judged_nowhere() -> None:
-    found = replace(counted(1, 9).found(), proven=True)
+    found = replace(counted(1, 9).total(), proven=True)
     assert found.state is Calmness.DISTURBED
     assert "9 of 10 measurements" in found.sentence
     assert "nothing is judged" not in found.sentence
@@ -60,7 +60,7 @@ def test_what_was_too_short_to_be_judged_alone_counts_with_its_launch() -> None:
     for load in (Load(), Load(), CALM):
         watch.is_disturbed(load, 1.0)
     assert watch.is_disturbed_launch(["load others=0.6@0"])
-    assert watch.tally.found().disturbed_share == pytest.approx(2 / 3, abs=1e-3)
+    assert watch.tally.total().disturbed_share == pytest.approx(2 / 3, abs=1e-3)
     assert not watch.is_disturbed_launch(["load others=0@0"])
 
 
@@ -69,16 +69,16 @@ def test_what_came_before_a_mark_does_not_count() -> None:
     mark = tally.mark
     for _ in range(3):
         tally.add(CALM, 1.0)
-    assert tally.found().is_busy
-    assert tally.found(mark).state is Calmness.CALM
+    assert tally.total().is_busy
+    assert tally.total(mark).state is Calmness.CALM
 
 
 def test_a_system_that_tells_nothing_is_said_to() -> None:
     tally = Tally()
     assert not tally.add(Load(pressure=1.0, switches=3), 1.0)
-    assert tally.found().state is Calmness.UNKNOWN
-    assert "not known" in tally.found().sentence
-    assert tally.found().remark
+    assert tally.total().state is Calmness.UNKNOWN
+    assert "not known" in tally.total().sentence
+    assert tally.total().remark
 
 
 @pytest.mark.parametrize(
@@ -94,15 +94,15 @@ def test_a_system_that_tells_nothing_is_said_to() -> None:
 def test_a_launch_is_judged_by_what_its_agent_says_last(line: str, state: Calmness, why: str) -> None:
     watch = Watch()
     assert watch.is_disturbed_launch([line]) is (state is Calmness.BUSY)
-    assert watch.tally.found().state is state
-    assert why in watch.tally.found().sentence
+    assert watch.tally.total().state is state
+    assert why in watch.tally.total().sentence
 
 
 def test_what_the_user_accepts_is_not_judged_and_said() -> None:
     watch = Watch.of({"COLLTUNE_BUSY": "accept"})
     assert not watch.is_disturbed(BUSY, 1.0)
-    assert watch.tally.found().state is Calmness.ACCEPTED
-    assert "COLLTUNE_BUSY=accept" in watch.tally.found().sentence
+    assert watch.tally.total().state is Calmness.ACCEPTED
+    assert "COLLTUNE_BUSY=accept" in watch.tally.total().sentence
     with pytest.raises(InputError, match="COLLTUNE_BUSY=yes"):
         Watch.of({"COLLTUNE_BUSY": "yes"})
 
@@ -111,7 +111,7 @@ def test_what_the_user_accepts_is_not_judged_and_said() -> None:
 def test_each_cause_is_named_with_its_share(cause: str) -> None:
     tally = Tally()
     assert tally.add(CALM._replace(**{cause: 0.25}), 1.0)
-    assert "25%" in tally.found().sentence
+    assert "25%" in tally.total().sentence
 
 
 def test_what_is_disturbed_is_taken_again_while_there_is_patience() -> None:

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from colltune.bench.backends.openmpi import (
     OpenMpiBackend,
-    describe_takers,
+    component_of,
+    describe_components,
     find_obstacles,
     find_outranking,
     parse_selected,
-    taker,
 )
 from colltune.catalog import load
 from colltune.catalog.catalogue import OpenMpiCatalogue
@@ -274,10 +274,10 @@ TWO_NODES = """\
 def test_the_components_of_the_world_are_read_from_one_process() -> None:
     selected = parse_selected(TWO_NODES)
     assert selected == [("basic", 10), ("libnbc", 10), ("tuned", 30), ("han", 35)]
-    assert taker("bcast", selected) == "han"
-    assert taker("alltoall", selected) == "tuned"
+    assert component_of("bcast", selected) == "han"
+    assert component_of("alltoall", selected) == "tuned"
     assert find_outranking(selected) == []
-    assert describe_takers(selected)[0] == (
+    assert describe_components(selected)[0] == (
         "coll/han (priority 35): allgather, allreduce, barrier, bcast, gather, reduce, scatter"
     )
     assert parse_selected("nothing of that\n") == []

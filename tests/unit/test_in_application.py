@@ -23,7 +23,7 @@ from colltune.core.interval import Interval, SpeedVerdict
 from colltune.core.proven import Verdict
 from colltune.core.sample import DEFAULT, OtherViews, Scenario
 from colltune.core.space import Space
-from colltune.judge.evidence import Yardstick
+from colltune.judge.evidence import Reference
 from colltune.prove.audit.case import Case
 from colltune.prove.audit.claims import Claim
 from colltune.prove.in_run.application_trial import (
@@ -124,7 +124,7 @@ def test_the_application_is_evidence_in_the_audit(tmp_path: Path) -> None:
     for number in range(3):
         leave_run(tmp_path, ENVIRONMENT, RING, 1.6, size=LARGE, when_s=1e9 + number)
     result = tune(MemoryBench(truth), options(), tmp_path)
-    reasons = {one.told for one in result.decisions if one.verdict is Verdict.KEPT and one.choice == RING}
+    reasons = {d.explanation for d in result.decisions if d.verdict is Verdict.KEPT and d.choice == RING}
     assert any("and 3 runs of the application" in reason for reason in reasons), reasons
 
 
@@ -160,9 +160,9 @@ def test_the_application_alone_decides_no_claim() -> None:
     for number in (-1, -2, -3, -4):
         case.applications.add(number)
         case.take(there, number, 0.4, OtherViews())
-    assert case.judge(Yardstick()) is Verdict.OPEN
+    assert case.judge(Reference()) is Verdict.OPEN
     case.take(there, 1, 0.4, OtherViews(0.3))
-    assert case.judge(Yardstick()) is Verdict.KEPT
+    assert case.judge(Reference()) is Verdict.KEPT
 
 
 def test_drift_asks_runs_since_the_tuning_and_the_start_of_the_node(tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ from colltune.judge import wording
 from colltune.judge.evidence import (
     ALPHA,
     FEWEST_LAUNCHES,
+    Reference,
     Scatter,
-    Yardstick,
     high_bound,
     is_above,
     is_below,
@@ -227,4 +227,4 @@ def test_the_share_of_claims_that_are_no_gain_is_found() -> None:
     assert share_of_nulls(null + true) == pytest.approx(0.5, abs=0.1)
     assert share_of_nulls(null) > 0.9
     assert share_of_nulls(true) < 0.1
-    assert Yardstick(nulls=share_of_nulls(null)).alpha < ALPHA < Yardstick(nulls=share_of_nulls(true)).alpha
+    assert Reference(nulls=share_of_nulls(null)).alpha < ALPHA < Reference(nulls=share_of_nulls(true)).alpha

@@ -264,7 +264,7 @@ def test_a_job_that_grants_some_nodes_more_ranks_than_others_says_what_each_gets
 
 
 def test_the_agent_of_a_large_job_finds_its_nodes(bench: Workbench) -> None:
-    assert "done cases=1" in bench.said_under({})
+    assert "done cases=1" in bench.output_under({})
     assert seen(bench)[1] == "host09999:2"
 
 

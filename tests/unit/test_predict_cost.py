@@ -102,7 +102,7 @@ def test_messages_in_flight_follow_from_who_sends_to_whom(name, parameters, expe
     assert in_flight(Scenario("alltoall", 8, 64, 16), Choice(name, parameters)) == expected
 
 
-def test_a_twin_sends_the_same_messages_one_after_the_other():
+def test_an_equivalent_choice_sends_the_same_messages_one_after_the_other():
     assert turn_by_turn(AT_ONCE) == IN_TURNS
     assert turn_by_turn(IN_TURNS) == IN_TURNS
     assert posts_at_once(AT_ONCE)

@@ -143,7 +143,7 @@ def test_a_region_is_cut_where_its_gain_changes_most() -> None:
     first, second = claims_in(table, 2, gains)
     assert {s.size_bytes for s in first.scenarios} == {8, 64}
     assert {s.size_bytes for s in second.scenarios} == {512, 4096}
-    assert first.stake > second.stake
+    assert first.expected_gain > second.expected_gain
 
 
 def test_a_region_is_cut_only_where_there_is_time_for_one_claim_more_of_its_calls() -> None:

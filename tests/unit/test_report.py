@@ -173,7 +173,7 @@ def test_the_launches_are_those_of_the_decisions_wherever_they_are_told() -> Non
     proofs = [sample(4096, RING, 10.0, float(launch), launch=launch) for launch in (1, 2, 3)]
     audited = {**GATE[0], "region": [2.0, 1.9, 2.1], "low": 1.9, "launches": 7}
     found = findings(proofs=proofs, gate=[audited])
-    for text in (facts(found), ending(found), [found.summary.decisions[0].told]):
+    for text in (facts(found), ending(found), [found.summary.decisions[0].explanation]):
         assert "by 7 fresh launches" in " ".join(" ".join(text).split())
     assert "fresh launches" not in told(findings())
 

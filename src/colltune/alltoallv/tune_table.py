@@ -138,7 +138,7 @@ def tune_alltoallv(
             stop=stop,
         )
         kept = proof.run(decided)
-    results, disturbance = proof.results, Disturbance() if bench.watch is None else bench.watch.tally.found()
+    results, disturbance = proof.results, Disturbance() if bench.watch is None else bench.watch.tally.total()
     if disturbance.is_busy:
         kept = {}
         results = [replace(result, verdict=Verdict.NOT_TRIED, why=Why.NOT_CALM, reason="") for result in results]

@@ -162,7 +162,7 @@ class Tuned:
                 "low": d.speedup.low,
                 "high": d.speedup.high,
                 "comparisons": len(d.ratios),
-                "reason": d.told,
+                "reason": d.explanation,
             }
             for number, region in enumerate(judged_regions(load_findings(self.directory).decisions))
             for d in region.decisions

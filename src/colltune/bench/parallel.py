@@ -71,14 +71,14 @@ def lanes_of(
         return None
     if not bench.parts_disturb:
         return Lanes(source, FillingPacker(topology))
-    found = disturbance(source, topology, collective, bench.ppn)
-    if found is None:
+    interference = disturbance(source, topology, collective, bench.ppn)
+    if interference is None:
         note("the topology leaves no room for two measurements at once")
         return None
-    if found.ratio > TOLERANCE:
-        note(f"{found.text}, so points are measured one at a time")
+    if interference.ratio > TOLERANCE:
+        note(f"{interference.text}, so points are measured one at a time")
         return None
-    note(f"{found.text}; points are measured on disjoint parts of the job at once")
+    note(f"{interference.text}; points are measured on disjoint parts of the job at once")
     return Lanes(source, FillingPacker(topology))
 
 

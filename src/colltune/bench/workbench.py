@@ -130,8 +130,8 @@ class Workbench:
 
     def touched_by_default(self, scenario: Scenario) -> Mapping[SharedCall, Choice]:
         """What runs below the library's own choice."""
-        twin = self.backend.twin(scenario, self.thread_level)
-        return {} if twin is None else shared_calls(self.inner_calls, scenario, twin)
+        equivalent = self.backend.default_equivalent(scenario, self.thread_level)
+        return {} if equivalent is None else shared_calls(self.inner_calls, scenario, equivalent)
 
     @property
     def headline(self) -> str:
@@ -155,7 +155,7 @@ class Workbench:
             return () if choice == DEFAULT else None
         if (collective, choice) not in self._settings:
             # The library is asked once for all: it takes a process, whose work a measurement would see as another's.
-            asked = {(name, one) for name in self.catalogue.entries for one in self.catalogue.choices(name)}
+            asked = {(name, choice) for name in self.catalogue.entries for choice in self.catalogue.choices(name)}
             named = {key: self.catalogue.settings(*key) for key in {*asked, (collective, choice)} - {*self._settings}}
             self._settings.update(resolve_settings(self.agent, named, self.process_environment))
         return self._settings[collective, choice]
@@ -174,12 +174,12 @@ class Workbench:
         """Of a library that is measured by launches also: whether it is another one than the default."""
         if self.backend.steered:
             return self.settings(scenario.collective, choice) is not None
-        return choice != self.backend.twin(scenario, self.thread_level)
+        return choice != self.backend.default_equivalent(scenario, self.thread_level)
 
     def baseline(self, scenario: Scenario) -> Choice:
         """What a candidate is compared with: the default, in the form of the candidate that is the same, if one is."""
-        twin = self.backend.twin(scenario, self.thread_level)
-        return twin if twin is not None and twin in self.legal(scenario) else DEFAULT
+        equivalent = self.backend.default_equivalent(scenario, self.thread_level)
+        return equivalent if equivalent is not None and equivalent in self.legal(scenario) else DEFAULT
 
     def space(self, collective: str, smallest: int, largest: int) -> Space:
         """The scenarios of ``collective`` that this job can form, for sizes between two bounds in bytes."""
@@ -221,8 +221,8 @@ class Workbench:
         if given is not None:
             return given
         if hosts not in self._topologies:
-            found, text = find_topology(hosts, self.process_environment, str(self.job.scheduler))
-            self._topologies[hosts] = found
+            topology, text = find_topology(hosts, self.process_environment, str(self.job.scheduler))
+            self._topologies[hosts] = topology
             if text:
                 note(text)
         return self._topologies[hosts]
@@ -294,7 +294,7 @@ class Workbench:
     def _agent_program(self) -> list[str]:
         return [str(self.agent), "--thread-level", self.thread_level]
 
-    def said_under(self, variables: Mapping[str, str]) -> str:
+    def output_under(self, variables: Mapping[str, str]) -> str:
         """What a launch on the whole job writes under ``variables``, from its start to its end. Raises LaunchError."""
         command = self.command(self._agent_program, variables)
         environment = {**self.process_environment, **command.environment}
@@ -354,7 +354,7 @@ def open_workbench(options: MachineOptions, environ: Mapping[str, str], most_nod
         process_environment=backend.clean(environ),
         watch=Watch.of(environ, job.names[:nodes]),
     )
-    return replace(bench, backend=backend.in_job(bench.said_under, bench.agent.parent))
+    return replace(bench, backend=backend.in_job(bench.output_under, bench.agent.parent))
 
 
 def open_tuned_workbench(options: MachineOptions, tuned: Environment, environ: Mapping[str, str]) -> Workbench:
@@ -381,11 +381,11 @@ def require_tuned(bench: Workbench, tuned: Environment) -> None:
         raise EnvironmentMismatchError(
             f"tuned with {tuned.mpi} {tuned.mpi_version} (build {tuned.mpi_build[:12]}), and here is "
             f"{here.mpi} {here.mpi_version} (build {here.mpi_build[:12]})",
-            f"Point --mpiexec at the MPI that was tuned{_said_place(tuned)}, or tune this one",
+            f"Point --mpiexec at the MPI that was tuned{_stated_launcher(tuned)}, or tune this one",
         )
 
 
-def _said_place(tuned: Environment) -> str:
+def _stated_launcher(tuned: Environment) -> str:
     """Where a tuning says that its launcher is, for a reader: what a tuning names is not run."""
     named = tuned.mpiexec
     return f" ({named})" if named and named.isprintable() else ""

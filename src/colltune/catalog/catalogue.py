@@ -168,7 +168,7 @@ class Catalogue:
         """
         chosen = dict(choice.parameters)
         written = []
-        for parameter in filter(lambda one: one.in_file, self.algorithm(collective, choice).parameters):
+        for parameter in filter(lambda given: given.in_file, self.algorithm(collective, choice).parameters):
             value = chosen.get(parameter.name, parameter.default)
             if parameter.name == "tree_type" and self.tree_type_numbers:
                 value = self.tree_type_numbers[str(value)]

@@ -82,9 +82,9 @@ def _catalogue(library: str, version: str, warning: str | None) -> Catalogue:
             name: {**body, "algorithms": [row for row in body["algorithms"] if _present(row, version)]}
             for name, body in table["collectives"].items()
         }
-        found = {name: openmpi_entry(name, body, table["prefix"]) for name, body in rows.items()}
+        entries = {name: openmpi_entry(name, body, table["prefix"]) for name, body in rows.items()}
         kind = OpenMpiCatalogue if library == "openmpi" else Catalogue
-        return kind(library, version, warning, table["prefix"], found, {})
+        return kind(library, version, warning, table["prefix"], entries, {})
     entries = {name: _entry(name, body, table, version) for name, body in table["collectives"].items()}
     names = _version(version) >= _version(table["tree_type_names_since"])
     numbers: dict[str, int] = {} if names else table["tree_type_numbers"]
@@ -119,9 +119,9 @@ def _entry(name: str, body: dict[str, Any], table: dict[str, Any], version: str)
             compositions.append(composition)
     assert network_only is not None, f"{name} has no composition for flat algorithms in {version}"
     flat = [_flat(name, row, table, version) for row in body["algorithms"] if _present(row, version)]
-    composed = [one for whole in compositions if whole.leads and whole.candidate for one in _composed(whole, flat)]
+    composed = [choice for base in compositions if base.leads and base.candidate for choice in _composed(base, flat)]
     algorithms, why_not = (*compositions, *flat, *composed), body.get("nothing_to_tune")
-    in_file = all(one.kind is not Kind.MOCK_UP for one in flat)
+    in_file = all(algorithm.kind is not Kind.MOCK_UP for algorithm in flat)
     return CollectiveEntry(name, SizeBasis(body["basis"]), algorithms, network_only, why_not, in_file=in_file)
 
 
@@ -132,9 +132,9 @@ def _composed(composition: Algorithm, flat: list[Algorithm]) -> Iterator[Algorit
         key = f"{composition.key}.mpir" if on_node else composition.key
         if on_node:
             yield replace(composition, key=key, general_on_node=True)
-        for one in leaders:
+        for top in leaders:
             yield replace(
-                composition, key=f"{key}+{one.key}", leaders=one, parameters=one.parameters, general_on_node=on_node
+                composition, key=f"{key}+{top.key}", leaders=top, parameters=top.parameters, general_on_node=on_node
             )
 
 
@@ -185,13 +185,13 @@ def check_collectives(names: Iterable[str], catalogue: Catalogue) -> tuple[list[
 
     Raises InputError for a name that is no collective.
     """
-    wanted, nothing = [], {}
+    tunable, nothing = [], {}
     for name in parse_collectives(names, [name for name in COLLECTIVES if name in catalogue.entries]):
         reason = catalogue.collective(name).nothing_to_tune
         if reason is None:
-            wanted.append(name)
+            tunable.append(name)
         else:
             nothing[name] = reason
-    if not wanted:
+    if not tunable:
         raise InputError(f"nothing to tune: {'; '.join(f'{k}: {v}' for k, v in nothing.items()) or 'no collective'}")
-    return wanted, nothing
+    return tunable, nothing

@@ -121,13 +121,13 @@ class DecisionTable:
         """``choice_of`` the choices of both, call by call. Raises ValueError for tables that cannot be compared."""
         self._require_comparable(other)
         by_ppn = self.by_ppn.combine(
-            other.by_ppn, lambda one, two: one.combine(two, lambda a, b: a.combine(b, choice_of))
+            other.by_ppn, lambda ranks, others: ranks.combine(others, lambda a, b: a.combine(b, choice_of))
         )
         return replace(self, by_ppn=by_ppn)
 
     def merge(self, other: DecisionTable) -> DecisionTable:
         """These decisions, and those of ``other`` where the default stands here."""
-        return self.combine(other, lambda one, two: two if one == DEFAULT else one)
+        return self.combine(other, lambda own, theirs: theirs if own == DEFAULT else own)
 
     def restrict(self, region: Region) -> DecisionTable:
         """These decisions inside ``region``, and the default elsewhere."""
@@ -145,10 +145,10 @@ class DecisionTable:
         """
         self._require_comparable(other)
 
-        def of_sizes(one: BySize, two: BySize) -> Steps[tuple[Choice, Choice] | None]:
-            return one.combine(two, lambda a, b: None if a == b else (a, b))
+        def of_sizes(sizes: BySize, others: BySize) -> Steps[tuple[Choice, Choice] | None]:
+            return sizes.combine(others, lambda a, b: None if a == b else (a, b))
 
-        both = self.by_ppn.combine(other.by_ppn, lambda one, two: one.combine(two, of_sizes))
+        both = self.by_ppn.combine(other.by_ppn, lambda ranks, others: ranks.combine(others, of_sizes))
         return [
             Difference(self.collective, self.basis, Region(ppn, ranks, size), *choices)
             for ppn, by_ranks in both.spans(1)
@@ -174,9 +174,9 @@ class DecisionTable:
         return RuleSet(self.collective, self.basis, tuple(rules))
 
 
-def agreed(one: BySize, other: BySize) -> BySize:
+def agreed(sizes: BySize, others: BySize) -> BySize:
     """The choices that both make, by size; the default where they do not agree."""
-    return one.combine(other, lambda mine, its: mine if mine == its else DEFAULT)
+    return sizes.combine(others, lambda mine, its: mine if mine == its else DEFAULT)
 
 
 def _over_ranks(ppn: int, by_ranks: Mapping[int, BySize], outside: BySize, between: Between | None) -> ByRanks:

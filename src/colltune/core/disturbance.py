@@ -159,24 +159,24 @@ class Tally:
 
     @property
     def mark(self) -> tuple[int, dict[str, int]]:
-        """Where the count stands: what is counted from here on is ``found(mark)``."""
+        """Where the count stands: what is counted from here on is ``total(mark)``."""
         return len(self._times_s), {cause: len(some) for cause, some in self._causes.items()}
 
-    def found(self, since: tuple[int, dict[str, int]] = (0, {}), names: Iterable[str] = ()) -> Disturbance:
+    def total(self, since: tuple[int, dict[str, int]] = (0, {}), names: Iterable[str] = ()) -> Disturbance:
         """``names``: of the nodes, by their position in the job."""
         known, before = since
         counted = {cause: some[before.get(cause, 0) :] for cause, some in self._causes.items()}
-        cause = max(counted, key=lambda one: len(counted[one]), default="")
+        cause = max(counted, key=lambda name: len(counted[name]), default="")
         worst = counted.get(cause, [])
-        nodes, hosts = [one.node for one in worst], list(names)
+        nodes, hosts = [record.node for record in worst], list(names)
         node = max(set(nodes), key=nodes.count, default=-1)
-        times_s, lost_s = self._times_s[known:], sum(one.took_s for some in counted.values() for one in some)
+        times_s, lost_s = self._times_s[known:], sum(record.took_s for some in counted.values() for record in some)
         return Disturbance(
             self.judged,
             len(times_s),
             sum(map(len, counted.values())),
             cause if worst else "",
-            round(sum(one.share for one in worst) / len(worst), 3) if worst else 0.0,
+            round(sum(record.share for record in worst) / len(worst), 3) if worst else 0.0,
             hosts[node] if 0 <= node < len(hosts) and len(hosts) > 1 else "",
             round(self.waited_s, 1),
             round(lost_s / max(sum(times_s), 1e-9), 3),

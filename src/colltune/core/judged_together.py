@@ -43,9 +43,9 @@ class JudgedRegion:
         return Counter(decision.why for decision in self.decisions).most_common(1)[0][0]
 
     @property
-    def told(self) -> str:
+    def explanation(self) -> str:
         """What most of its decisions say, with the speed-up, the bound and the launches that hold."""
-        return Counter(decision.told for decision in self.decisions).most_common(1)[0][0]
+        return Counter(decision.explanation for decision in self.decisions).most_common(1)[0][0]
 
     @property
     def launches(self) -> int:
@@ -108,8 +108,8 @@ class JudgedRegion:
 def judged_regions(decisions: Iterable[Decision]) -> list[JudgedRegion]:
     """``decisions`` by region, in ascending order of the first scenario of each."""
     mine = sorted(decisions, key=lambda decision: decision.scenario)
-    together = grouped(mine, lambda one: (one.scenario.collective, one.choice, one.verdict, one.region))
-    beside = neighbours([one.scenario for one in mine])
+    together = grouped(mine, lambda d: (d.scenario.collective, d.choice, d.verdict, d.region))
+    beside = neighbours([decision.scenario for decision in mine])
     regions = []
     for key, some in together.items():
         parts = [some] if key[-1] is not None else _connected(some, beside)
@@ -128,7 +128,7 @@ def _connected(decisions: Sequence[Decision], beside: dict[Scenario, list[Scenar
             if scenario in left:
                 part.append(left.pop(scenario))
                 ahead += [other for other in beside[scenario] if other in left and _is_near(scenario, other)]
-        groups.append(sorted(part, key=lambda one: one.scenario))
+        groups.append(sorted(part, key=lambda decision: decision.scenario))
     return groups
 
 

@@ -1,4 +1,4 @@
-"""The median time of a choice in a scenario, and which choices are not trusted: one definition for all who decide."""
+"""The median time of a choice in a scenario, and which choices are excluded: one definition for all who decide."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from statistics import median
 
 from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status, grouped
 
-# Statuses after which a choice is not trusted anywhere.
+# Statuses after which a choice is excluded everywhere.
 _BROKEN = frozenset({Status.WRONG, Status.CRASHED, Status.HUNG})
 
 
@@ -25,7 +25,7 @@ def pair_median(samples: Sequence[Sample]) -> float:
 
 
 def medians_of(samples: Sequence[Sample]) -> dict[tuple[Scenario, Choice], float]:
-    """Median time by pair in seconds, over all its samples; choices that are not trusted are left out."""
+    """Median time by pair in seconds, over all its samples; excluded choices are left out."""
     broken = broken_choices(samples)
     usable = (s for s in samples if s.status is Status.OK and (s.scenario.collective, s.choice) not in broken)
     by_pair = grouped(usable, lambda sample: (sample.scenario, sample.choice))
@@ -41,5 +41,5 @@ def broken_choices(samples: Sequence[Sample]) -> set[tuple[str, Choice]]:
 
 
 def breaks(choice: Choice, status: Status) -> bool:
-    """Whether ``choice`` is trusted nowhere any more once a sample of it ended so."""
+    """Whether ``choice`` is excluded everywhere once a sample of it ended so."""
     return status in _BROKEN and choice != DEFAULT

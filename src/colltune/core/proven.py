@@ -81,7 +81,7 @@ class Decision:
     cut: bool = False
 
     @property
-    def told(self) -> str:
+    def explanation(self) -> str:
         """Why it has its verdict, in words."""
         why = self.reason or self.why.text
         if self.verdict not in (Verdict.KEPT, Verdict.PROVISIONAL) or self.region is None:

@@ -52,9 +52,9 @@ class Steps(Generic[_T]):
         bounds = self.bounds
         if not self.pairs or self.pairs[-1][0] is not None or len(bounds) != len(self.pairs) - 1:
             raise ValueError("the last step, and no other, has no bound")
-        if any(one >= other for one, other in pairwise(bounds)):
+        if any(bound >= following for bound, following in pairwise(bounds)):
             raise ValueError(f"bounds that do not ascend: {bounds}")
-        if any(one[1] == other[1] for one, other in pairwise(self.pairs)):
+        if any(step[1] == following[1] for step, following in pairwise(self.pairs)):
             raise ValueError("two neighbouring steps have the same value")
 
     @classmethod
@@ -199,7 +199,7 @@ class RuleSet:
 
     def region_of(self, rule: Rule) -> Region:
         """Where ``rule``, one of these, decides."""
-        return next(region for region, one in self.regions() if one == rule)
+        return next(region for region, own in self.regions() if own == rule)
 
     def rule_for(self, scenario: Scenario) -> Rule:
         """The rule that decides for ``scenario``."""

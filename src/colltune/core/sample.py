@@ -263,7 +263,7 @@ class OtherViews(NamedTuple):
             (default.skewed_s, chosen.skewed_s),
             (default.untouched_s, chosen.untouched_s),
         )
-        return cls(*(math.log(one / other) if one and other else None for one, other in pairs))
+        return cls(*(math.log(default_s / time_s) if default_s and time_s else None for default_s, time_s in pairs))
 
 
 _NAMES = {
@@ -312,13 +312,13 @@ class Environment:
 
     def differences(self, other: "Environment") -> list[tuple[str, str, str]]:
         """(name, value here, value in ``other``) of what makes measurements incomparable."""
-        found = []
+        differing = []
         for item in fields(self):
-            here, there = (str(getattr(one, item.name)) for one in (self, other))
+            here, there = (str(getattr(environment, item.name)) for environment in (self, other))
             if item.compare and here != there:
                 most = _BUILD_DIGITS if item.name == "mpi_build" else None
-                found.append((_NAMES.get(item.name, item.name), here[:most], there[:most]))
-        return found
+                differing.append((_NAMES.get(item.name, item.name), here[:most], there[:most]))
+        return differing
 
     def with_fabric(self, fabric: str) -> "Environment":
         return replace(self, facts={**self.facts, "fabric": fabric})

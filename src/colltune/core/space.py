@@ -191,7 +191,7 @@ def neighbours(scenarios: Collection[Scenario]) -> dict[Scenario, list[Scenario]
 def _nearest(sizes: Sequence[int], size: int) -> int:
     """Of ``sizes``, ascending, the nearest by ratio."""
     place = bisect_left(sizes, size)
-    return min(sizes[max(place - 1, 0) : place + 1], key=lambda one: max(one, size) / max(min(one, size), 1))
+    return min(sizes[max(place - 1, 0) : place + 1], key=lambda near: max(near, size) / max(min(near, size), 1))
 
 
 def _next_to(lines: Collection[_Line]) -> Iterator[tuple[_Line, _Line]]:

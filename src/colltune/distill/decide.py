@@ -44,10 +44,10 @@ class Decided:
     def together(cls, decided: "Iterable[Decided]") -> "Decided":
         """The decisions of all."""
         whole = cls({}, {}, {})
-        for one in decided:
-            whole.choices.update(one.choices)
-            whole.gains.update(one.gains)
-            whole.default_s.update(one.default_s)
+        for part in decided:
+            whole.choices.update(part.choices)
+            whole.gains.update(part.gains)
+            whole.default_s.update(part.default_s)
         return whole
 
 
@@ -81,7 +81,7 @@ def decide(
         name: _Gains(models[name], space, samples, baseline, math.log(threshold), inner)
         for name, space in spaces.items()
     }
-    a_second = _last_second([one for table in tables.values() for one in table.worth_proving(costs.claim_s)], costs)
+    a_second = _last_second([claim for table in tables.values() for claim in table.worth_proving(costs.claim_s)], costs)
     return {
         name: table.decided(lambda default_s, gain: a_second * costs.claim_s(default_s, gain))
         for name, table in tables.items()
@@ -219,16 +219,16 @@ class _Gains:
 def _between(decided: Mapping[Scenario, Choice]) -> dict[Scenario, tuple[Scenario, Scenario]]:
     """The scenarios on counts of nodes between two that were decided, and these; in large gaps only half way."""
     of_shape = grouped(decided, lambda scenario: (scenario.ppn, scenario.nodes))
-    found = {}
+    ends_of = {}
     for (ppn, low), (other_ppn, high) in pairwise(sorted(of_shape)):
         if other_ppn != ppn or high - low < 2:
             continue
-        ends = {one.size_bytes: one for one in of_shape[ppn, high]}
+        high_ends = {scenario.size_bytes: scenario for scenario in of_shape[ppn, high]}
         for nodes in range(low + 1, high) if high <= _EVERY_COUNT else [(low + high) // 2]:
-            for one in of_shape[ppn, low]:
-                if one.size_bytes in ends:
-                    found[Scenario(one.collective, nodes, ppn, one.size_bytes)] = (one, ends[one.size_bytes])
-    return found
+            for low_end in of_shape[ppn, low]:
+                if (high_end := high_ends.get(low_end.size_bytes)) is not None:
+                    ends_of[replace(low_end, nodes=nodes)] = (low_end, high_end)
+    return ends_of
 
 
 def _agreeing(segments: Segments, settled: Mapping[SharedCall, Choice], inner: Inner) -> Floats:
@@ -259,7 +259,7 @@ def _settled_below(
 def _settled(
     decided: Mapping[Scenario, Choice], inner: Inner, gain: Callable[[Scenario, Choice], float]
 ) -> dict[SharedCall, Choice]:
-    """What the choices do not agree on, with what gains most there; that with the most gain at stake comes first.
+    """What the choices do not agree on, with what gains most there; that with the most expected gain comes first.
 
     A scenario whose choice does not prevail in one thing has no say in the others: it is made anew. Settled are all
     at once, since each time that choices are made anew takes as long as the first.
@@ -273,13 +273,13 @@ def _settled(
                 votes[key][place] = value
     conflicts = {key: some for key, some in votes.items() if len(set(some.values())) > 1}
     settled: dict[SharedCall, Choice] = {}
-    for key in sorted(conflicts, key=lambda one: -sum(gains[place] for place in conflicts[one])):
-        at_stake: defaultdict[Choice, float] = defaultdict(float)
+    for key in sorted(conflicts, key=lambda call: -sum(gains[place] for place in conflicts[call])):
+        gain_of: defaultdict[Choice, float] = defaultdict(float)
         for place, value in conflicts[key].items():
             if place in gains:
-                at_stake[value] += gains[place]
-        if len(at_stake) > 1:
-            settled[key] = max(at_stake, key=at_stake.__getitem__)
+                gain_of[value] += gains[place]
+        if len(gain_of) > 1:
+            settled[key] = max(gain_of, key=gain_of.__getitem__)
             for place, value in conflicts[key].items():
                 if value != settled[key]:
                     gains.pop(place, None)

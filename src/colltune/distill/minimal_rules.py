@@ -100,9 +100,9 @@ def _rule_set(
         (nodes, ppn): _Shape(selection, basis, nodes, ppn, reach).steps(some) for (nodes, ppn), some in sizes.items()
     }
 
-    def between(ppn: int, counts: Span, one: BySize, other: BySize) -> BySize:
+    def between(ppn: int, counts: Span, below: BySize, above: BySize) -> BySize:
         """The choices on which both neighbours agree, as far as they are legal between them."""
-        return _Gap(space, basis, ppn, counts).legal(agreed(one, other))
+        return _Gap(space, basis, ppn, counts).legal(agreed(below, above))
 
     return DecisionTable.of_shapes(space.collective, basis, decided, between=between).rule_set()
 
@@ -110,11 +110,11 @@ def _rule_set(
 def _sizes_by_shape(space: Space, measured: Measured) -> dict[tuple[int, int], list[int]]:
     """The sizes to decide at per shape: the grid's and the measured ones, up to the greatest that was measured."""
     largest = max((scenario.size_bytes for scenario, _ in measured), default=0)
-    found: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
+    sizes_of: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
     for scenario in (*space.scenarios, *(scenario for scenario, _ in measured)):
         if measured and scenario.size_bytes <= largest:
-            found[scenario.nodes, scenario.ppn].add(scenario.size_bytes)
-    return {shape: sorted(sizes) for shape, sizes in found.items()}
+            sizes_of[scenario.nodes, scenario.ppn].add(scenario.size_bytes)
+    return {shape: sorted(sizes) for shape, sizes in sizes_of.items()}
 
 
 class _Shape:

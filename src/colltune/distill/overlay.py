@@ -42,7 +42,7 @@ class Overlay:
         return merged
 
     def stays(self, scenario: Scenario, choice: Choice, newer: Mapping[str, RuleSet]) -> bool:
-        """Whether what was found about ``choice`` in ``scenario`` before is not replaced."""
+        """Whether what was measured of ``choice`` in ``scenario`` before is not replaced."""
         rules = newer.get(scenario.collective)
         if rules is None:
             return True
@@ -75,10 +75,10 @@ class Overlay:
             yield at(first) - 1, edge(first)
         else:
             yield at(first) - 1, _GOES if first in self.settled else DEFAULT
-        for one, following in pairwise(scenarios):
-            both = one in self.settled and following in self.settled
-            yield at(one), _GOES if one in self.settled else DEFAULT
-            yield at(following) - 1, _GOES if both else edge(one) if one in self.settled else edge(following)
+        for scenario, following in pairwise(scenarios):
+            both = scenario in self.settled and following in self.settled
+            yield at(scenario), _GOES if scenario in self.settled else DEFAULT
+            yield at(following) - 1, _GOES if both else edge(scenario) if scenario in self.settled else edge(following)
         yield at(greatest), _GOES if greatest in self.settled else DEFAULT
         yield 2 * at(greatest) - 1, edge(greatest)
 

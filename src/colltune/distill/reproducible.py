@@ -90,7 +90,7 @@ def distill_reproducible(
     """One choice per measured shape, the same for every size.
 
     ``measured``: median seconds per pair, also of other collectives. ``unrestricted``: what would have been decided
-    otherwise, to say what reproducibility costs. ``broken``: choices that failed somewhere, which are not trusted.
+    otherwise, to say what reproducibility costs. ``broken``: choices that failed somewhere, which are excluded.
     Raises InputError as ``reproducible_choices``, and where the choice for all other communicators is broken.
     """
     everywhere, *others = reproducible_choices(catalogue, collective)

@@ -215,10 +215,10 @@ def share_of_nulls(evidence: Sequence[float]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Yardstick:
+class Reference:
     """What all claims of a file tell of how to judge one: their ``scatter``, and the share of them that are no gain.
 
-    A claim is believed once the share of ``nulls`` among those with as much evidence is at most ALPHA: where most of
+    A claim is accepted once the share of ``nulls`` among those with as much evidence is at most ALPHA: where most of
     the campaign's claims are true less evidence is needed for each than where hardly one is.
     """
 

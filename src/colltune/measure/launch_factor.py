@@ -27,18 +27,18 @@ class LaunchFactors:
 
     def references(self, scenarios: Sequence[Scenario], rules: Mapping[str, RuleSet]) -> dict[Scenario, Scenario]:
         """Calls at default beside some of ``scenarios``: those that earlier launches measured too, then others."""
-        found = {
-            one: beside
-            for one in scenarios
-            for beside in reversed(calls_beside(one))
-            if rules[one.collective].evaluate(beside) == DEFAULT
+        beside_of = {
+            scenario: beside
+            for scenario in scenarios
+            for beside in reversed(calls_beside(scenario))
+            if rules[scenario.collective].evaluate(beside) == DEFAULT
         }
         chosen: dict[tuple[str, int, int], dict[Scenario, Scenario]] = {}
-        for one, beside in sorted(found.items(), key=lambda both: both[1] not in self.first_s):
-            of_place = chosen.setdefault(_place(one), {})
+        for scenario, beside in sorted(beside_of.items(), key=lambda both: both[1] not in self.first_s):
+            of_place = chosen.setdefault(_place(scenario), {})
             if len(of_place) < _REFERENCES and beside not in of_place.values():
-                of_place[one] = beside
-        return {one: beside for of_place in chosen.values() for one, beside in of_place.items()}
+                of_place[scenario] = beside
+        return {scenario: beside for of_place in chosen.values() for scenario, beside in of_place.items()}
 
     def take(self, references: Iterable[Sample]) -> "ThisLaunch":
         """Of a launch in which ``references`` were measured."""

@@ -31,13 +31,13 @@ _UNSAID = "no file of this MPI can say it"
 class LaunchedPlan:
     """How a job is launched under rules.
 
-    ``open``: a launch under these rules, whose default is what they say. ``said``: what is in force where rules are
+    ``open``: a launch under these rules, whose default is what they say. ``in_force``: what is in force where rules are
     asked for, of which the (nodes, ppn) matter. ``basis``: the size by which a collective is decided. ``together``:
     scenarios of one key have one choice in a launch. ``on_event`` hears of choices that ended a launch.
     """
 
     open: Callable[[Mapping[str, RuleSet]], Launch]
-    said: Callable[[RuleSet, Sequence[tuple[int, int]]], RuleSet]
+    in_force: Callable[[RuleSet, Sequence[tuple[int, int]]], RuleSet]
     basis: Callable[[str], SizeBasis]
     together: Callable[[Scenario], Hashable]
     on_event: Callable[[str, Mapping[str, object]], None] = lambda _kind, _facts: None
@@ -114,7 +114,7 @@ class LaunchedSource:
         left = [c for c in point.choices if c == DEFAULT or (point.scenario.collective, c) not in self._ended]
         ticket = next(self._tickets)
         point = replace(point, choices=tuple(left))
-        one = _Asked(ticket, point, effort, point.scenario, left)
+        asked = _Asked(ticket, point, effort, point.scenario, left)
         beside = (
             calls_beside(point.scenario) if self._plan.basis(point.scenario.collective) is not SizeBasis.NONE else []
         )
@@ -122,9 +122,9 @@ class LaunchedSource:
             sides = [point.scenario, beside[0]]
             # Where rules do not tell shapes apart, all shapes of a size are in the same launch.
             turned = self._turned.setdefault(self._plan.together(point.scenario), self._random.random() < 0.5)
-            one.place, one.default = sides[::-1] if turned else sides
-            one.left = [choice for choice in left if choice != DEFAULT]
-        self._asked.append(one)
+            asked.place, asked.default = sides[::-1] if turned else sides
+            asked.left = [choice for choice in left if choice != DEFAULT]
+        self._asked.append(asked)
         return ticket
 
     def next_answer(self) -> Answer:
@@ -154,26 +154,26 @@ class LaunchedSource:
                 self._launch()
             except TimeIsUpError:
                 break
-        for one in (one for one in self._asked if one.samples):
-            yield replace(one.point, choices=tuple(one.samples)), list(one.samples.values())
+        for asked in (asked for asked in self._asked if asked.samples):
+            yield replace(asked.point, choices=tuple(asked.samples)), list(asked.samples.values())
         self._asked.clear()
 
     def _launch(self) -> None:
         """One launch: of what is open, as much as it can hold. Raises TimeIsUpError."""
-        for one in [one for one in self._asked if not one.left]:
-            self._finish(one)
+        for asked in [asked for asked in self._asked if not asked.left]:
+            self._finish(asked)
         if not self._asked or self._answers:
             return
         if time.monotonic() >= self.until_s:
             raise TimeIsUpError
         column = self._column()
-        answers = self._said({one.place: choice for one, choice in column})
+        answers = self._rules_of({asked.place: choice for asked, choice in column})
         held = [
-            (one, choice)
-            for one, choice in column
+            (asked, choice)
+            for asked, choice in column
             if all(
                 answers[place.collective].evaluate(place) == c
-                for place, c in ((one.place, choice), (one.default, DEFAULT))
+                for place, c in ((asked.place, choice), (asked.default, DEFAULT))
                 if place
             )
         ]
@@ -189,17 +189,17 @@ class LaunchedSource:
         column: Column = []
         whole: dict[Hashable, Choice] = {}
         taken: set[Scenario] = set()
-        for number, one in enumerate(self._asked):
-            key = self._plan.together(one.place)
-            choice = whole.get(key, one.left[(self.launches + number) % len(one.left)])
-            keys = {key: choice} | ({} if one.default is None else {self._plan.together(one.default): DEFAULT})
-            if one.place not in taken and choice in one.left and all(whole.get(k, c) == c for k, c in keys.items()):
-                taken.add(one.place)
+        for number, asked in enumerate(self._asked):
+            key = self._plan.together(asked.place)
+            choice = whole.get(key, asked.left[(self.launches + number) % len(asked.left)])
+            keys = {key: choice} | ({} if asked.default is None else {self._plan.together(asked.default): DEFAULT})
+            if asked.place not in taken and choice in asked.left and all(whole.get(k, c) == c for k, c in keys.items()):
+                taken.add(asked.place)
                 whole |= keys
-                column.append((one, choice))
+                column.append((asked, choice))
         return column
 
-    def _said(self, column: Mapping[Scenario, Choice]) -> dict[str, RuleSet]:
+    def _rules_of(self, column: Mapping[Scenario, Choice]) -> dict[str, RuleSet]:
         """The rules that a launch with ``column`` runs under."""
         shapes: dict[str, dict[tuple[int, int], list[tuple[int, Choice]]]] = {}
         for scenario, choice in column.items():
@@ -218,26 +218,26 @@ class LaunchedSource:
             )
             for name, some in shapes.items()
         }
-        return {name: self._plan.said(table.rule_set(), sorted(shapes[name])) for name, table in tables.items()}
+        return {name: self._plan.in_force(table.rule_set(), sorted(shapes[name])) for name, table in tables.items()}
 
     def _measure_in(self, column: Column, rules: Mapping[str, RuleSet]) -> None:
         """Raises TimeIsUpError, and LaunchError where no job runs the default."""
         column = self._random.sample(column, len(column))
-        departing = {name: one for name, one in rules.items() if one.departs}
+        non_default = {name: of_name for name, of_name in rules.items() if of_name.departs}
         taken: list[tuple[_Asked, Choice, Sample]] = []
         references: dict[Scenario, Sample] = {}
         failure = source = None
         ended = False
         try:
-            source = self._begun(departing)
-            beside = self._factors.references([one.place for one, _ in column if one.default is None], rules)
+            source = self._begun(non_default)
+            beside = self._factors.references([asked.place for asked, _ in column if asked.default is None], rules)
             began_s = time.monotonic()
-            for one, choice in column:
-                if (reference := beside.get(one.place)) is not None:
-                    sample = _default(source, Point(reference, (DEFAULT,)), one.effort)
+            for asked, choice in column:
+                if (reference := beside.get(asked.place)) is not None:
+                    sample = _default(source, Point(reference, (DEFAULT,)), asked.effort)
                     references |= {} if sample is None else {reference: sample}
-                calls = [(one.place, choice), *([] if one.default is None else [(one.default, DEFAULT)])]
-                samples = list(_called(source, one, self._random.sample(calls, len(calls))))
+                calls = [(asked.place, choice), *([] if asked.default is None else [(asked.default, DEFAULT)])]
+                samples = list(_called(source, asked, self._random.sample(calls, len(calls))))
                 ended = any(sample.status in _ENDING for _, _, sample in samples)
                 if len(samples) < len(calls) and not ended:
                     break
@@ -247,7 +247,7 @@ class LaunchedSource:
         except LaunchError as error:
             failure = error
         finally:
-            most = sum(1 if one.default is None else 2 for one, _ in column)
+            most = sum(1 if asked.default is None else 2 for asked, _ in column)
             if taken:
                 self._call_s = max(time.monotonic() - began_s, 1e-6) / len(taken)
             whole, ended = len(taken) == most, ended or failure is not None
@@ -261,24 +261,24 @@ class LaunchedSource:
             raise TimeIsUpError
 
     def _take(self, taken: Iterable[tuple[_Asked, Choice, Sample]], launch: ThisLaunch) -> None:
-        for one, choice, sample in taken:
-            where = f"at {sample.scenario.size_bytes} B" if sample.scenario != one.point.scenario else ""
-            sample = sample if one.default is not None else launch.in_first(sample)
-            sample = replace(sample, scenario=one.point.scenario, choice=choice, detail=sample.detail or where)
-            sample = replace(sample, launch=one.ticket, group=one.ticket)
+        for asked, choice, sample in taken:
+            where = f"at {sample.scenario.size_bytes} B" if sample.scenario != asked.point.scenario else ""
+            sample = sample if asked.default is not None else launch.in_first(sample)
+            sample = replace(sample, scenario=asked.point.scenario, choice=choice, detail=sample.detail or where)
+            sample = replace(sample, launch=asked.ticket, group=asked.ticket)
             if sample.status in _ENDING:
-                self._distrust(one, sample)
+                self._exclude(asked, sample)
             else:
-                one.left = [c for c in one.left if c != choice]
-                one.samples[choice] = sample
+                asked.left = [c for c in asked.left if c != choice]
+                asked.samples[choice] = sample
 
-    def _distrust(self, one: _Asked, sample: Sample) -> None:
+    def _exclude(self, asked: _Asked, sample: Sample) -> None:
         """Tells of a choice that ended the job, at once, and leaves it out of all that is open."""
         name, choice = sample.scenario.collective, sample.choice
         self._plan.on_event("quarantine", {"scenario": str(sample.scenario), "choice": str(choice)})
-        self._answers.append(Answer(one.ticket, one.point, [sample], last=False))
+        self._answers.append(Answer(asked.ticket, asked.point, [sample], last=False))
         if choice == DEFAULT:
-            others: list[_Asked] = [one]
+            others: list[_Asked] = [asked]
         else:
             self._ended.add((name, choice))
             others = [other for other in self._asked if other.point.scenario.collective == name]
@@ -289,13 +289,13 @@ class LaunchedSource:
             if choice not in other.samples:
                 other.point = replace(other.point, choices=tuple(c for c in other.point.choices if c != choice))
 
-    def _untimed(self, one: _Asked, choice: Choice, status: Status, why: str) -> None:
-        sample = Sample(one.point.scenario, choice, status, launch=one.ticket, group=one.ticket, detail=why[:400])
+    def _untimed(self, asked: _Asked, choice: Choice, status: Status, why: str) -> None:
+        sample = Sample(asked.point.scenario, choice, status, launch=asked.ticket, group=asked.ticket, detail=why[:400])
         if status is Status.CRASHED:
-            self._distrust(one, sample)
+            self._exclude(asked, sample)
         else:
-            one.left.remove(choice)
-            one.samples[choice] = sample
+            asked.left.remove(choice)
+            asked.samples[choice] = sample
 
     def _blame_one_of(self, column: Column, error: LaunchError) -> None:
         """After a job that did not start, or ended at the agent's own calls: each choice is tried by itself.
@@ -303,22 +303,22 @@ class LaunchedSource:
         Raises the error where none but the default was asked for.
         """
         tried: dict[tuple[str, Choice], Column] = {}
-        for one, choice in column:
+        for asked, choice in column:
             if choice != DEFAULT:
-                tried.setdefault((one.place.collective, choice), []).append((one, choice))
+                tried.setdefault((asked.place.collective, choice), []).append((asked, choice))
         if not tried:
             raise error
         for alone in tried.values():
-            left = [(one, choice) for one, choice in alone if choice in one.left]
+            left = [(asked, choice) for asked, choice in alone if choice in asked.left]
             if left and len(tried) == 1:
                 self._untimed(*left[0], Status.CRASHED, error.what)
             elif left:
-                self._measure_in(left, self._said({one.place: choice for one, choice in left}))
+                self._measure_in(left, self._rules_of({asked.place: choice for asked, choice in left}))
 
-    def _finish(self, one: _Asked) -> None:
-        self._asked.remove(one)
-        samples = [one.samples[choice] for choice in one.point.choices]
-        self._answers.append(Answer(one.ticket, one.point, samples, last=True))
+    def _finish(self, asked: _Asked) -> None:
+        self._asked.remove(asked)
+        samples = [asked.samples[choice] for choice in asked.point.choices]
+        self._answers.append(Answer(asked.ticket, asked.point, samples, last=True))
 
     def _begun(self, rules: Mapping[str, RuleSet]) -> Launch:
         began_s = time.monotonic()
@@ -344,19 +344,19 @@ class LaunchedSource:
 
 
 def _called(
-    source: Launch, one: _Asked, calls: Iterable[tuple[Scenario, Choice]]
+    source: Launch, asked: _Asked, calls: Iterable[tuple[Scenario, Choice]]
 ) -> Iterator[tuple[_Asked, Choice, Sample]]:
     """The samples of ``one``, until its time is over or a call ended the job."""
     for place, choice in calls:
-        sample = _default(source, replace(one.point, scenario=place, choices=(DEFAULT,)), one.effort)
+        sample = _default(source, replace(asked.point, scenario=place, choices=(DEFAULT,)), asked.effort)
         if sample is None:
             return
-        yield one, choice, sample
+        yield asked, choice, sample
         if sample.status in _ENDING:
             return
 
 
 def _default(source: Launch, point: Point, effort: Effort) -> Sample | None:
     """The default of ``point``; None once the source's time is over."""
-    found = [sample for _, samples in source.measure([point], effort) for sample in samples]
-    return found[0] if found else None
+    samples = [sample for _, taken in source.measure([point], effort) for sample in taken]
+    return samples[0] if samples else None

@@ -195,13 +195,13 @@ class Proof:
         if library is not None and not self.before.is_in_force(rules_of(decisions)):
             decisions = self._compared(library, decisions, together.default_s, rules_of, emit)
         if watch is not None and before is not None:
-            disturbance = watch.tally.found(before)
-            decisions = [one if one.scenario in self.before.settled else _with(disturbance, one) for one in decisions]
+            settled, load = self.before.settled, watch.tally.total(before)
+            decisions = [decision if decision.scenario in settled else _with(load, decision) for decision in decisions]
         return replace(judged, decisions=decisions)
 
     def _unsettled(self, decided: Decided) -> Decided:
         """``decided`` without what other jobs settled: that is neither claimed nor beside what is."""
-        left = {one: choice for one, choice in decided.choices.items() if one not in self.before.settled}
+        left = {scenario: choice for scenario, choice in decided.choices.items() if scenario not in self.before.settled}
         return replace(decided, choices=left)
 
     def _compared(
@@ -301,8 +301,8 @@ class Proof:
             if audit.unpaid:
                 self.listener.note(f"{format_count(audit.unpaid, 'region')} left to later jobs: {Why.NOT_WORTH.text}")
             taken = journal.samples[count_before:]
-            looked = [one for one in taken if audit.told_where_to_cut(one)]
-            compared = [one for one in taken if not audit.told_where_to_cut(one)]
+            looked = [sample for sample in taken if audit.told_where_to_cut(sample)]
+            compared = [sample for sample in taken if not audit.told_where_to_cut(sample)]
             return Judged(audit.results(), audit.rest_s(), compared, looked)
 
     def _launches(self, deadline_s: float) -> Callable[[], Source | Lanes]:

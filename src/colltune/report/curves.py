@@ -235,7 +235,7 @@ def _name(choice: Choice) -> str:
 
 
 def _proof_text(decision: Decision) -> str:
-    text = f"{decision.choice} {decision.verdict}: {decision.told}"
+    text = f"{decision.choice} {decision.verdict}: {decision.explanation}"
     if decision.region is not None and not decision.ratios:
         text += "; not compared here itself"
     return text

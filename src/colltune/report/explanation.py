@@ -176,7 +176,7 @@ def _proof_lines(scenario: Scenario, explanation: Explanation) -> Iterator[str]:
     for region in regions:
         decision = next(one for one in region.decisions if one.scenario == scenario)
         ratios = sorted(decision.ratios)
-        yield f"{decision.choice} {decision.verdict}: {decision.told}"
+        yield f"{decision.choice} {decision.verdict}: {decision.explanation}"
         if decision.verdict is Verdict.PROVISIONAL:
             yield "it is left out unless --provisional is given; `colltune tune ... --resume` proves it"
         if decision.region is not None:

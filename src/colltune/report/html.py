@@ -181,17 +181,17 @@ def _application(findings: Findings) -> list[list[str]]:
 
 def _by_reason(findings: Findings, verdict: Verdict) -> list[dict[str, object]]:
     """The regions with ``verdict``, those with one reason together; its numbers stand beside each."""
-    groups = grouped(findings.regions(verdict), lambda region: _NUMBER.sub("…", region.told))
+    groups = grouped(findings.regions(verdict), lambda region: _NUMBER.sub("…", region.explanation))
     return [
         {
-            "reason": reason if len(some) > 1 else some[0].told,
+            "reason": reason if len(some) > 1 else some[0].explanation,
             "calls": format_calls(sum(len(region.decisions) for region in some)),
             "rows": [
                 [
                     region.place,
                     str(region.choice),
                     f"{region.speedup.estimate:.2f}x" if region.has_evidence else "",
-                    region.told if _NUMBER.search(region.told) else "",
+                    region.explanation if _NUMBER.search(region.explanation) else "",
                 ]
                 for region in some[:_MOST_ROWS]
             ],

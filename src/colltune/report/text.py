@@ -100,7 +100,7 @@ def print_findings(findings: Findings, console: Console, directory: Path, *, eve
         if regions:
             console.print(f"\n{verdict}")
         for region in regions:
-            console.print(f"  {region.place}, {region.choice}: {region.told}")
+            console.print(f"  {region.place}, {region.choice}: {region.explanation}")
     console.print("\nenvironment")
     for label, value in environment_rows(findings):
         console.print(f"  {label}: {value}")
@@ -172,5 +172,5 @@ def _decision(decision: Decision) -> Mapping[str, object]:
         "verdict": decision.verdict,
         **record(decision.speedup if decision.has_evidence else None),
         "launches": decision.launches,
-        "reason": decision.told,
+        "reason": decision.explanation,
     }

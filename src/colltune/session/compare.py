@@ -269,8 +269,8 @@ def _judged(compared: Verification, side: Side, looks: _Mark = (0, {})) -> Verif
     watch = side.bench.watch
     if watch is None:
         return compared
-    deciding = watch.tally.found(looks, watch.nodes)
-    disturbance = deciding if deciding.is_busy else watch.tally.found(names=watch.nodes)
+    deciding = watch.tally.total(looks, watch.nodes)
+    disturbance = deciding if deciding.is_busy else watch.tally.total(names=watch.nodes)
     return replace(compared, disturbance=disturbance, comparisons=() if disturbance.is_busy else compared.comparisons)
 
 

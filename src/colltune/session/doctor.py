@@ -78,8 +78,8 @@ def diagnose(
     warnings = [*bench.warnings, *advice(bench.environment.facts)]
     for text in warnings:
         say("warning", text, True)
-    takers, outranking = bench.backend.takers(bench.said_under)
-    for text in takers:
+    components, outranking = bench.backend.components(bench.output_under)
+    for text in components:
         say("in force", text, False)
     own = settings_line(environ, bench.catalogue.entries if bench.environment.mpi == "mpich" else (), {})
     obstacles = tuple(dict.fromkeys(filter(None, [*bench.backend.obstacles(environ), *outranking, own])))
@@ -97,12 +97,12 @@ def diagnose(
         bench.job,
         bench.environment,
         (*warnings, *obstacles),
-        tuple(takers),
+        tuple(components),
         ranks,
         hosts,
         choices,
         nothing,
-        bench.watch.tally.found(names=bench.watch.nodes),
+        bench.watch.tally.total(names=bench.watch.nodes),
         obstacles,
     )
 
@@ -131,7 +131,7 @@ def _launched(bench: Workbench, say: Callable[[str, str, bool], None]) -> tuple[
         ready.close()
     ranks, hosts = int(started["ranks"]), str(started["nodes"])
     say("test launch", f"{format_count(ranks, 'rank')} on {hosts}", True)
-    say("others", bench.watch.tally.found(names=bench.watch.nodes).sentence or "no other program disturbed it", True)
+    say("others", bench.watch.tally.total(names=bench.watch.nodes).sentence or "no other program disturbed it", True)
     if faults:
         say("page faults", faults, False)
     return ranks, hosts

@@ -126,7 +126,7 @@ def drift(
         )
     begun([f"{name} was {then} and is {now}" for name, then, now in there.differences(here)])
     measured = look_again(bench, tuning, directory, budget_s, seed)
-    return DriftReport(there, here, measured, bench.watch.tally.found(names=bench.watch.nodes))
+    return DriftReport(there, here, measured, bench.watch.tally.total(names=bench.watch.nodes))
 
 
 def check(directory: Path, machine: MachineOptions, *, short: bool = False, via: str = "file") -> ConformanceResult:

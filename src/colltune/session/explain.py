@@ -94,7 +94,7 @@ def _twin_in(tuning: Tuning) -> Callable[[Scenario], Choice | None]:
 
     def twin(scenario: Scenario) -> Choice | None:
         try:
-            return backend.twin(scenario, thread_level)
+            return backend.default_equivalent(scenario, thread_level)
         except InputError:  # the library that was tuned is not here any more, so what its default is cannot be told
             return None
 

@@ -111,7 +111,7 @@ def _guesses(bench: Workbench, model: TimesModel, space: Space, risk: float) -> 
     inside = times.trained.holds(scenarios).tolist()
     # The library's own choice is looked up only where there is something to compare it with.
     twins = [
-        (bench.backend.twin(scenario, bench.thread_level) if is_inside else None) or DEFAULT
+        (bench.backend.default_equivalent(scenario, bench.thread_level) if is_inside else None) or DEFAULT
         for scenario, is_inside in zip(scenarios, inside, strict=True)
     ]
     known = times.knows(list(zip(scenarios, twins, strict=True))).tolist()

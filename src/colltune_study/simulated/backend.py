@@ -12,7 +12,7 @@ class SimulatedBackend:
     def __init__(self) -> None:
         self.catalogue: SimulatedCatalogue = load_simulated()
 
-    def twin(self, scenario: Scenario, thread_level: str) -> Choice | None:
+    def default_equivalent(self, scenario: Scenario, thread_level: str) -> Choice | None:
         del thread_level
         return self.catalogue.default(scenario)
 

@@ -30,7 +30,7 @@ _TREES = 60
 # Log of a time over the best: a choice twenty times as slow is never chosen, so larger ratios are cut to this one.
 _WORST = 3.0
 # The limit of messages in flight is exceeded where posting at once took more than this many times the time in turns.
-_OVER_TWIN = 2.0
+_OVER_EQUIVALENT = 2.0
 # How far beyond the largest number that worked elsewhere posting at once is expected to work, in doublings.
 _BEYOND = 0.5
 
@@ -113,15 +113,15 @@ def bearable(sources: Sequence[Times]) -> float:
     slowest: defaultdict[float, float] = defaultdict(float)
     for times in sources:
         for (scenario, choice), time_s in times.items():
-            twin = turn_by_turn(choice)
-            if twin != choice and (scenario, twin) in times:
+            equivalent = turn_by_turn(choice)
+            if equivalent != choice and (scenario, equivalent) in times:
                 count = in_flight(scenario, choice)
-                slowest[count] = max(slowest[count], time_s / times[scenario, twin])
+                slowest[count] = max(slowest[count], time_s / times[scenario, equivalent])
     if not slowest:
         return np.inf
     borne = min(slowest)
     for count in sorted(slowest):
-        if slowest[count] > _OVER_TWIN:
+        if slowest[count] > _OVER_EQUIVALENT:
             break
         borne = count
     return float(borne * 2.0**_BEYOND)

@@ -17,7 +17,7 @@ class Recalled(Protocol):
     @property
     def catalogue(self) -> Catalogue: ...
 
-    def twin(self, scenario: Scenario, thread_level: str) -> Choice | None:
+    def default_equivalent(self, scenario: Scenario, thread_level: str) -> Choice | None:
         """The candidate that is the same as the default, None where no candidate is known to be."""
         ...
 
@@ -38,8 +38,8 @@ class Backend(Recalled, Protocol):
         """Whether algorithms can be chosen while a job runs. Where not, they are measured by launches."""
         ...
 
-    def in_job(self, said_under: Callable[[Mapping[str, str]], str], place: Path) -> "Backend":
-        """The same with what only launches of the job say (``takers``); files of these go into ``place``."""
+    def in_job(self, output_under: Callable[[Mapping[str, str]], str], place: Path) -> "Backend":
+        """The same with what only launches of the job say (``components``); files of these go into ``place``."""
         ...
 
     @property
@@ -69,10 +69,10 @@ class Backend(Recalled, Protocol):
         """Of a library that is measured by launches: whether its rules tell numbers of ranks apart."""
         ...
 
-    def takers(self, said_under: Callable[[Mapping[str, str]], str]) -> tuple[list[str], list[str]]:
+    def components(self, output_under: Callable[[Mapping[str, str]], str]) -> tuple[list[str], list[str]]:
         """Which part of the library takes which collective, a line each, and what keeps a file from deciding.
 
-        ``said_under``: what a launch on the whole job writes under some variables. Both are empty where there is but
+        ``output_under``: what a launch on the whole job writes under some variables. Both are empty where there is but
         one way for a call.
         """
         ...
@@ -88,7 +88,7 @@ class Plain:
     def tells_ranks(self, collective: str) -> bool:  # noqa: ARG002
         return True
 
-    def in_job(self, said_under: Callable[[Mapping[str, str]], str], place: Path) -> Self:  # noqa: ARG002
+    def in_job(self, output_under: Callable[[Mapping[str, str]], str], place: Path) -> Self:  # noqa: ARG002
         """Nothing more."""
         return self
 
@@ -109,8 +109,8 @@ class ByLaunches(Plain):
         """None that a file decides."""
         return ()
 
-    def takers(self, said_under: Callable[[Mapping[str, str]], str]) -> tuple[list[str], list[str]]:
-        del said_under
+    def components(self, output_under: Callable[[Mapping[str, str]], str]) -> tuple[list[str], list[str]]:
+        del output_under
         return [], []
 
 
@@ -119,7 +119,7 @@ class RecordedBackend:
 
     catalogue = Catalogue("recorded", "1", None, "", {}, {})
 
-    def twin(self, scenario: Scenario, thread_level: str) -> Choice | None:
+    def default_equivalent(self, scenario: Scenario, thread_level: str) -> Choice | None:
         del scenario, thread_level
         return None
 

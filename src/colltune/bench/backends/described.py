@@ -39,7 +39,7 @@ class DescribedBackend(ByLaunches):
     def tells_ranks(self, collective: str) -> bool:
         return self.description.forms[collective].tells_ranks
 
-    def twin(self, scenario: Scenario, thread_level: str) -> Choice | None:  # noqa: ARG002
+    def default_equivalent(self, scenario: Scenario, thread_level: str) -> Choice | None:  # noqa: ARG002
         return None
 
     def describe(self, files: Mapping[str, bytes], scenario: Scenario, thread_level: str) -> str:  # noqa: ARG002

@@ -30,14 +30,14 @@ class IntelMpiBackend(ByLaunches):
     def of(cls, version: str) -> "IntelMpiBackend":
         return cls(load("intelmpi", version))
 
-    def in_job(self, said_under: Callable[[Mapping[str, str]], str], place: Path) -> "IntelMpiBackend":
+    def in_job(self, output_under: Callable[[Mapping[str, str]], str], place: Path) -> "IntelMpiBackend":
         """Two launches: the library writes the table that it uses in this job, and what its presets stand for."""
         variables, bounds = asked(self.catalogue)
         made = scratch_directory(place, "tables")
         own, named = made / "own", made / "named"
         try:
-            said_under({DUMP: str(own)})
-            said_under({DUMP: str(named), **variables})
+            output_under({DUMP: str(own)})
+            output_under({DUMP: str(named), **variables})
             with on_os_error("Intel MPI did not write the table that it uses", "Use Intel MPI 2021 or later"):
                 return IntelMpiBackend(self.catalogue, Presets.of(read_file(own), read_file(named), bounds))
         finally:
@@ -58,7 +58,7 @@ class IntelMpiBackend(ByLaunches):
         known = DecisionTable.of(rule_set).map(lambda c: c if c == DEFAULT or emitter.has(name, c) else DEFAULT)
         return known.rule_set()
 
-    def twin(self, scenario: Scenario, thread_level: str) -> Choice | None:  # noqa: ARG002
+    def default_equivalent(self, scenario: Scenario, thread_level: str) -> Choice | None:  # noqa: ARG002
         if self.presets is None or scenario.collective not in self.presets.numbers:
             return None
         emitter, entry = self.emitter, self.catalogue.collective(scenario.collective)
@@ -74,7 +74,7 @@ class IntelMpiBackend(ByLaunches):
         return f"preset {self.catalogue.algorithm(scenario.collective, choice).number}: {choice}"
 
     def describe_default(self, scenario: Scenario, thread_level: str) -> str:
-        same = self.twin(scenario, thread_level)
+        same = self.default_equivalent(scenario, thread_level)
         return _OWN if same is None else f"{_OWN}, {same}"
 
     def obstacles(self, environ: Mapping[str, str]) -> list[str]:

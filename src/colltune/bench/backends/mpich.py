@@ -14,7 +14,7 @@ from colltune.core.rules import RuleSet
 from colltune.core.sample import Choice, Environment, Scenario
 from colltune.emit.mpich.below import agreeing, inner_calls, written_by_file
 from colltune.emit.mpich.defaults import DefaultTrees, cut_default_trees, holds_named_trees
-from colltune.emit.mpich.outcome import describe_outcome, trees_of, twin_of_default
+from colltune.emit.mpich.outcome import describe_outcome, equivalent_of_default, trees_of
 from colltune.emit.mpich.selection_file import MpichEmitter
 from colltune.emit.mpich.tree import Call
 from colltune.machine.files import LARGEST_BYTES, read_file
@@ -63,8 +63,8 @@ class MpichBackend(Steered):
         """The calls below a composition, which others make too."""
         return inner_calls(self.catalogue, collective, choice)
 
-    def twin(self, scenario: Scenario, thread_level: str) -> Choice | None:
-        return twin_of_default(self._trees(), Call.of(scenario, thread_level), self.catalogue)
+    def default_equivalent(self, scenario: Scenario, thread_level: str) -> Choice | None:
+        return equivalent_of_default(self._trees(), Call.of(scenario, thread_level), self.catalogue)
 
     def describe(self, files: Mapping[str, bytes], scenario: Scenario, thread_level: str) -> str:
         own = None if isinstance(self._defaults, InputError) else self._defaults.posix
@@ -76,8 +76,8 @@ class MpichBackend(Steered):
         except InputError as error:
             return f"unknown: {error.what}"
 
-    def takers(self, said_under: Callable[[Mapping[str, str]], str]) -> tuple[list[str], list[str]]:
-        del said_under
+    def components(self, output_under: Callable[[Mapping[str, str]], str]) -> tuple[list[str], list[str]]:
+        del output_under
         return [], []
 
     def obstacles(self, environ: Mapping[str, str]) -> list[str]:  # noqa: ARG002

@@ -54,14 +54,14 @@ def parse_selected(text: str) -> list[tuple[str, int]]:
     return components
 
 
-def taker(collective: str, selected: Sequence[tuple[str, int]]) -> str:
+def component_of(collective: str, selected: Sequence[tuple[str, int]]) -> str:
     """The component that runs ``collective``; "" where none of ``selected`` has it."""
     return next((name for name, _ in reversed(selected) if collective in _OFFERS.get(name, ())), "")
 
 
-def describe_takers(selected: Sequence[tuple[str, int]]) -> list[str]:
+def describe_components(selected: Sequence[tuple[str, int]]) -> list[str]:
     """Who takes what, a line for each component, and what stands before coll/tuned without a way around it."""
-    by_name = grouped(COLLECTIVES, lambda collective: taker(collective, selected))
+    by_name = grouped(COLLECTIVES, lambda collective: component_of(collective, selected))
     priorities = dict(selected)
     lines = [f"coll/{name} (priority {priorities[name]}): {', '.join(by_name[name])}" for name in by_name if name]
     if "han" in by_name:
@@ -85,10 +85,10 @@ def find_outranking(selected: Sequence[tuple[str, int]]) -> list[str]:
 
 def find_given(given: Mapping[str, str]) -> list[str]:
     """The same from MCA parameters by name, where no program can be asked."""
-    found = []
+    outranking = []
     tuned = _number(given.get("coll_tuned_priority", ""), _PRIORITIES["tuned"])
     if tuned <= _PRIORITIES["basic"]:
-        found.append(f"coll_tuned_priority is {tuned}, which puts coll/basic before the reader of the rules")
+        outranking.append(f"coll_tuned_priority is {tuned}, which puts coll/basic before the reader of the rules")
     for name, value in sorted(given.items()):
         match = _PRIORITY.fullmatch(name)
         component = match.group(1) if match else _SWITCHES.get(name, "")
@@ -97,8 +97,8 @@ def find_given(given: Mapping[str, str]) -> list[str]:
             continue
         if _number(value, 0) > tuned if match else value not in ("0", "false", "no"):
             takes = " and ".join(sorted(offers)) if component in _OFFERS else _UNKNOWN
-            found.append(_sentence(component, value if match else "set by " + name, takes))
-    return found
+            outranking.append(_sentence(component, value if match else "set by " + name, takes))
+    return outranking
 
 
 def _sentence(name: str, priority: str, takes: str) -> str:
@@ -142,7 +142,7 @@ class OpenMpiBackend(Steered):
     def expressible(self, rule_set: RuleSet, shapes: Sequence[tuple[int, int]]) -> RuleSet:
         return self.emitter.expressible(rule_set, shapes)
 
-    def twin(self, scenario: Scenario, thread_level: str) -> Choice | None:  # noqa: ARG002
+    def default_equivalent(self, scenario: Scenario, thread_level: str) -> Choice | None:  # noqa: ARG002
         """None: the fixed rules are compiled in. It costs nothing, see docs/design/safety.md."""
         return None
 
@@ -164,11 +164,11 @@ class OpenMpiBackend(Steered):
         owner = entry.owner
         return _OF_HAN if owner == "han" and scenario.nodes > 1 and self.catalogue.has_han else _OWN
 
-    def takers(self, said_under: Callable[[Mapping[str, str]], str]) -> tuple[list[str], list[str]]:
-        selected = parse_selected(said_under(VERBOSE))
+    def components(self, output_under: Callable[[Mapping[str, str]], str]) -> tuple[list[str], list[str]]:
+        selected = parse_selected(output_under(VERBOSE))
         if not selected:
             return [], ["Open MPI does not say which components it selected, so coll/tuned may not be asked"]
-        return describe_takers(selected), find_outranking(selected)
+        return describe_components(selected), find_outranking(selected)
 
     def obstacles(self, environ: Mapping[str, str]) -> list[str]:
         return find_obstacles(environ)

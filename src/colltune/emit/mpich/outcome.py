@@ -39,24 +39,24 @@ def _below(trees: DefaultTrees, call: Call, catalogue: Catalogue, device: Leaf) 
         return ""
     version = catalogue.release
     roots = replace(call, ranks=call.nodes, hierarchy="node_roots")
-    text = f"; between the nodes {_said(decide(trees.general, roots, version))}"
+    text = f"; between the nodes {_leaf_text(decide(trees.general, roots, version))}"
     if composition.shares_nodes:
         node = replace(call, ranks=-(-call.ranks // call.nodes), nodes=1, hierarchy="node")
         shared = decide(trees.posix, node, version) if trees.posix is not None and not call.multi_threaded else None
-        text += f", inside them {_said(shared or decide(trees.general, node, version))}"
+        text += f", inside them {_leaf_text(shared or decide(trees.general, node, version))}"
     return text
 
 
-def _said(leaf: Leaf | None) -> str:
+def _leaf_text(leaf: Leaf | None) -> str:
     return "nothing" if leaf is None else _format_leaf(leaf)
 
 
-def twin_of_default(trees: DefaultTrees, call: Call, catalogue: Catalogue) -> Choice | None:
+def equivalent_of_default(trees: DefaultTrees, call: Call, catalogue: Catalogue) -> Choice | None:
     """The candidate that runs the same algorithm as ``trees`` choose for ``call``; None where there is none.
 
     A candidate is set by control variables, so MPICH does not search its trees. It does search them for the default,
     and for a tuned rule in a file. So even an equal candidate looks faster than the default by the time of the search
-    (6% of a small allgather on 2 ranks). Candidates are compared with this twin, which is set by control variables too.
+    (6% of a small allgather on 2 ranks). Candidates are compared with this one, which is set by control variables too.
     """
     entry = catalogue.collective(call.collective)
     device = decide(trees.ch4, call, catalogue.release)

@@ -19,7 +19,7 @@ from colltune.core.proven import Decision, Verdict, Why
 from colltune.core.sample import Choice, Heaps, OtherViews, Sample, Scenario, Status, log_speedup
 from colltune.core.space import Point
 from colltune.core.switchback import Standing
-from colltune.judge.evidence import FEWEST_LAUNCHES, Yardstick, log_evidence, scatter_of, share_of_nulls
+from colltune.judge.evidence import FEWEST_LAUNCHES, Reference, log_evidence, scatter_of, share_of_nulls
 from colltune.measure.contract import Effort, Source
 from colltune.prove.audit.case import MOST_LAUNCHES, Case
 from colltune.prove.audit.claims import Claim
@@ -28,7 +28,7 @@ from colltune.prove.audit.effects import ChoiceEffect, Deviations, Group, Seen, 
 from colltune.prove.audit.harm import spared
 from colltune.prove.audit.outcome import decisions_of, standing_of
 from colltune.prove.audit.taken import Bests, Measured, PairTimes
-from colltune.prove.audit.worth import ComparisonCosts, Outlay, gain_of
+from colltune.prove.audit.worth import ComparisonCosts, LaunchCosts, gain_of
 from colltune.schedule.contract import Task
 from colltune.site.index_rows import PairedRatio
 
@@ -42,7 +42,7 @@ _FIRST_LAUNCHES, _MOST_PLANNED, _LAUNCH_SHARE = 4, 12, 0.3
 # In one launch a claim is compared at so many scenarios at most: what the launch has of its own does not average out.
 _MOST_LOOKS = 6
 # Of the time that is left, what one comparison may take.
-_DEAREST_SHARE = 0.04
+_LARGEST_SHARE = 0.04
 # Looks are planned as if a claim gained this part of what is expected, and with so much evidence more than it needs.
 _PART_OF_GAIN, _IN_RESERVE = 0.8, 0.5
 # Of the worth of a claim that can be proven in the launches that are planned, that of one that takes more of them, and
@@ -95,7 +95,7 @@ class Audit:
     after_s: float = 0.0
     together: bool = False
     launches: int = field(default=0, init=False)
-    _yardstick: Yardstick = field(default_factory=Yardstick, init=False)
+    _reference: Reference = field(default_factory=Reference, init=False)
     _deviations: Deviations = field(default_factory=Deviations, init=False)
     _last_open: int = field(default=0, init=False)  # the last launch in which anything was open
     _until_s: float = field(default=math.inf, init=False)  # when the launch at hand is over
@@ -164,7 +164,7 @@ class Audit:
         return [
             decision
             for n, case in enumerate(self._cases)
-            for decision in decisions_of(case, left_out.get(n, set()), self._yardstick, unpaid=id(case) in self._unpaid)
+            for decision in decisions_of(case, left_out.get(n, set()), self._reference, unpaid=id(case) in self._unpaid)
         ]
 
     def rest_s(self) -> float:
@@ -174,8 +174,8 @@ class Audit:
         """
         launches = {Verdict.OPEN: _FIRST_LAUNCHES, Verdict.KEPT: 1}
         left = [case for case in self._cases if case.verdict in launches]
-        looks = [min(self._looks(one, _FIRST_LAUNCHES), self._most_looks(one)) for one in left]
-        return sum(launches[one.verdict] * n * self._cost_s(one) for n, one in zip(looks, left, strict=True))
+        looks = [min(self._looks(case, _FIRST_LAUNCHES), self._most_looks(case)) for case in left]
+        return sum(launches[case.verdict] * n * self._cost_s(case) for n, case in zip(looks, left, strict=True))
 
     def _is_worth_a_launch(self, deadline_s: float) -> bool:
         left_s = deadline_s - self.clock() - self.launch_s
@@ -189,10 +189,10 @@ class Audit:
             return
         still_open = [case for case in self._cases if case.verdict is Verdict.OPEN]
         after_s = 0.0 if self._kept() else self.after_s
-        outlay = Outlay(self._least, self.launch_s, after_s, self._looks, self._cost_s, _MOST_LOOKS)
+        costs = LaunchCosts(self._least, self.launch_s, after_s, self._looks, self._cost_s, _MOST_LOOKS)
         most = int(left_s / max(self.launch_s, 1e-3)) + 1
-        yardstick = self._yardstick if any(len(one.launches) >= FEWEST_LAUNCHES for one in self._cases) else Yardstick()
-        self._paid_launches, paying = outlay.paying(still_open, yardstick, most)
+        prior = self._reference if any(len(case.launches) >= FEWEST_LAUNCHES for case in self._cases) else Reference()
+        self._paid_launches, paying = costs.paying(still_open, prior, most)
         self._unpaid = {id(case) for case in still_open} - {id(case) for case in paying}
 
     @property
@@ -207,7 +207,7 @@ class Audit:
         """Those that a further comparison could change, and that are worth it."""
         active = [case for case in self._cases if case.verdict is Verdict.OPEN and id(case) not in self._unpaid]
         if active or self.launches < self._last_open + _SURER_LAUNCHES:
-            active += [case for case in self._kept() if case.doubts]
+            active += [case for case in self._kept() if case.uncertain_count]
         return active
 
     def _looks(self, case: Case, launches: int) -> int:
@@ -216,11 +216,11 @@ class Audit:
         If it gains what is known by now, and its launches scatter as those of all claims do.
         """
         if case.verdict is Verdict.KEPT:
-            return case.doubts
-        needed, known = math.log(1.0 / self._yardstick.alpha) + _IN_RESERVE, case.launches
+            return case.uncertain_count
+        needed, known = math.log(1.0 / self._reference.alpha) + _IN_RESERVE, case.launches
         gain = case.floor + _PART_OF_GAIN * (case.gain - case.floor)
         for looks in range(max(len(case.ends_unseen), 1), _MOST_LOOKS + 1):
-            scale = self._yardstick.scatter.of(looks)
+            scale = self._reference.scatter.of(looks)
             to_come = [gain + (scale if number % 2 else -scale) for number in range(launches)]
             if log_evidence([*known, *to_come], scale, case.floor, case.expected) >= needed:
                 return looks
@@ -228,8 +228,8 @@ class Audit:
 
     def _most_looks(self, case: Case) -> int:
         """In one launch, as many as tell most for their time and the claim's share of the launch."""
-        share_s = self.launch_s / max(sum(one.verdict is Verdict.OPEN for one in self._cases), 1)
-        return min(self._yardstick.scatter.best_looks(share_s, self._cost_s(case)), _MOST_LOOKS)
+        share_s = self.launch_s / max(sum(other.verdict is Verdict.OPEN for other in self._cases), 1)
+        return min(self._reference.scatter.best_looks(share_s, self._cost_s(case)), _MOST_LOOKS)
 
     def _cost_s(self, case: Case) -> float:
         return self._costs.likely_s(case.usual_cost_s)
@@ -252,12 +252,12 @@ class Audit:
             if id(case) not in begun:
                 looks, most = self._looks(case, launches), self._most_looks(case)
                 kept = case.verdict is Verdict.KEPT
-                stake = max(case.gain, 1e-3) * sum(case.claim.weights) / (looks * self._cost_s(case))
+                gain_per_s = max(case.gain, 1e-3) * sum(case.claim.weights) / (looks * self._cost_s(case))
                 far = looks > _MOST_LOOKS or kept
                 looks = looks if kept else most if together else min(looks, most)
-                plans.append((_LATER * stake if far else stake, looks, case))
+                plans.append((_LATER * gain_per_s if far else gain_per_s, looks, case))
         plan = []
-        for _, looks, case in sorted(plans, key=lambda one: -one[0]):
+        for _, looks, case in sorted(plans, key=lambda ranked: -ranked[0]):
             if looks * self._cost_s(case) <= quota_s:
                 plan.append((case, looks))
                 quota_s -= looks * self._cost_s(case)
@@ -304,11 +304,11 @@ class Audit:
         now_s = self.clock()
         left_s = min(self._until_s, deadline_s) - now_s
         likely_s = [self._costs.likely_s(cost_s) for cost_s in case.costs_s]
-        limit_s = min(max(_DEAREST_SHARE * (deadline_s - now_s), 2.0 * min(likely_s)), left_s)
+        limit_s = min(max(_LARGEST_SHARE * (deadline_s - now_s), 2.0 * min(likely_s)), left_s)
         scenario = case.next_scenario(
             [
-                cost_s <= limit_s and (one, case.claim.choice) not in waiting
-                for one, cost_s in zip(case.claim.scenarios, likely_s, strict=True)
+                cost_s <= limit_s and (call, case.claim.choice) not in waiting
+                for call, cost_s in zip(case.claim.scenarios, likely_s, strict=True)
             ]
         )
         if scenario is None:
@@ -334,7 +334,7 @@ class Audit:
                 for case in ours:
                     case.impossible.add(scenario)
             elif sample.status is not Status.OK:
-                self._distrust(scenario.collective, sample.choice, why)
+                self._exclude(scenario.collective, sample.choice, why)
         measured = {sample.choice: sample for sample in samples if sample.status is Status.OK}
         if len(point.choices) < 2 or len(measured) < 2:
             return
@@ -347,7 +347,7 @@ class Audit:
                 views, heaps = OtherViews.of(default, chosen), Heaps.of(default, chosen)
                 case.take(scenario, self.launches, log_speedup(default, chosen), views, Measured(times, heaps))
 
-    def _distrust(self, collective: str, choice: Choice, why: str) -> None:
+    def _exclude(self, collective: str, choice: Choice, why: str) -> None:
         for case in self._cases:
             if (case.claim.collective, case.claim.choice) == (collective, choice):
                 case.verdict, case.reason = Verdict.REFUSED, why
@@ -356,21 +356,21 @@ class Audit:
         """Verdicts, cuts and the outlook after a launch."""
         self._bests.end_launch()
         for case in self._cases:
-            case.doubt_basis()
-        self._yardstick = self._measured_yardstick()
+            case.recheck_basis()
+        self._reference = self._measured_reference()
         effects = self._effects()
         for case in [case for case in self._cases if case.seen and case.verdict is not Verdict.REFUSED]:
             case.look_ahead(effects[case.claim.collective, case.claim.choice])
-            if case.verdict is Verdict.OPEN and case.judge(self._yardstick) is not Verdict.KEPT:
+            if case.verdict is Verdict.OPEN and case.judge(self._reference) is not Verdict.KEPT:
                 self._cut(case)
         self._known = effects
         if any(case.verdict is Verdict.OPEN and id(case) not in self._unpaid for case in self._cases):
             self._last_open = self.launches
 
-    def _measured_yardstick(self) -> Yardstick:
+    def _measured_reference(self) -> Reference:
         scatter = scatter_of(case.by_launch for case in self._cases)
         telling = [case for case in self._cases if len(case.launches) >= FEWEST_LAUNCHES]
-        return Yardstick(scatter, share_of_nulls([case.log_evidence(Yardstick(scatter)) for case in telling]))
+        return Reference(scatter, share_of_nulls([case.log_evidence(Reference(scatter)) for case in telling]))
 
     def _effects(self) -> dict[tuple[str, Choice], ChoiceEffect]:
         groups: dict[tuple[str, Choice], list[Seen]] = {}
@@ -395,6 +395,6 @@ class Audit:
     def _spared(self) -> dict[int, set[Scenario]]:
         """What keeps the default of each kept claim, by its number."""
         kept = [number for number, case in enumerate(self._cases) if case.verdict is Verdict.KEPT]
-        seen = [(case.claim.choice, one) for case in self._cases for one in case.seen]
+        seen = [(case.claim.choice, comparison) for case in self._cases for comparison in case.seen]
         spared_claims = spared([self._cases[n].claim for n in kept], self._known, seen, self.total_weight, self.seed)
         return dict(zip(kept, spared_claims, strict=True))

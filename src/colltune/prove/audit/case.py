@@ -14,7 +14,7 @@ from colltune.core.sample import Heaps, OtherViews, Scenario
 from colltune.core.units import format_count
 from colltune.judge import evidence
 from colltune.prove.audit.claims import Claim, cut_in_two
-from colltune.prove.audit.effects import BELIEVED, GREATEST, ChoiceEffect, Seen
+from colltune.prove.audit.effects import GREATEST, PRIOR_SHARE, ChoiceEffect, Seen
 from colltune.prove.audit.harm import ClaimOutlook, Floats, outlook_of, own_means
 from colltune.prove.audit.taken import SLOWED, SLOWED_SINCE, Bests, Measured, PairTimes, Taken, centre
 
@@ -75,7 +75,7 @@ class Case:
         """The comparisons that are evidence: those in which the default was not slowed alone."""
         now = self.bests.version, len(self.taken)
         if self._counted is None or self._counted[0] != now:
-            self._counted = now, [one for one in self.taken if not self._is_slowed_alone(one)]
+            self._counted = now, [taken for taken in self.taken if not self._is_slowed_alone(taken)]
         return self._counted[1]
 
     def _is_slowed_alone(self, taken: Taken) -> bool:
@@ -88,14 +88,14 @@ class Case:
         )
 
     def _best(self, taken: Taken) -> PairTimes:
-        """The best times that any launch saw of the two; ``one`` has times."""
+        """The best times that any launch saw of the two; ``taken`` has times."""
         assert taken.measured is not None
         return self.bests.of(taken.seen.scenario, self.claim.choice, taken.measured.times)
 
     @property
     def seen(self) -> list[Seen]:
         """The comparisons that are evidence, from a common start."""
-        return [one.seen for one in self.counted]
+        return [taken.seen for taken in self.counted]
 
     @property
     def near_best(self) -> list[float]:
@@ -115,8 +115,8 @@ class Case:
         """Why it was not judged, where the default was often slowed alone; else ""."""
         if not self._is_often_slowed:
             return ""
-        slowed = [one for one in self.taken if self._is_slowed_alone(one)]
-        times = math.exp(median(self._slowed(one) for one in slowed))
+        slowed = [taken for taken in self.taken if self._is_slowed_alone(taken)]
+        times = math.exp(median(self._slowed(taken) for taken in slowed))
         return (
             f"the default's times moved: in {len(slowed)} of {format_count(len(self.taken), 'comparison')} it took"
             f" {times:.2f} times its best at the median, and the choice did not; these are no evidence"
@@ -137,7 +137,7 @@ class Case:
         """
         launches: dict[int, list[float]] = {}
         for seen in self.seen:
-            beyond = BELIEVED * (seen.expected - self.expected)
+            beyond = PRIOR_SHARE * (seen.expected - self.expected)
             launches.setdefault(seen.launch, []).append(seen.value - beyond)
         return list(launches.values())
 
@@ -159,25 +159,25 @@ class Case:
     def gain(self) -> float:
         """The log speed-up of the region as far as is known by now."""
         weights = np.array(self.claim.weights)
-        expected = BELIEVED * np.array(self.claim.gains) if self.outlook is None else self.outlook.mean
+        expected = PRIOR_SHARE * np.array(self.claim.gains) if self.outlook is None else self.outlook.mean
         return float(np.average(expected, weights=weights))
 
-    def scale(self, yardstick: evidence.Yardstick) -> float:
+    def scale(self, reference: evidence.Reference) -> float:
         """The standard deviation of the mean of a launch, with as many comparisons as its launches have here."""
         counts = [len(values) for values in self.by_launch]
-        return yardstick.scatter.of(len(counts) / sum(1.0 / count for count in counts) if counts else 1.0)
+        return reference.scatter.of(len(counts) / sum(1.0 / count for count in counts) if counts else 1.0)
 
-    def log_evidence(self, yardstick: evidence.Yardstick) -> float:
-        return evidence.log_evidence(self.launches, self.scale(yardstick), self.floor, self.expected)
+    def log_evidence(self, reference: evidence.Reference) -> float:
+        return evidence.log_evidence(self.launches, self.scale(reference), self.floor, self.expected)
 
     @property
     def speedup(self) -> float:
         """Geometric mean over the launches."""
         return max(math.exp(float(np.mean(self.launches))), self.proven_low) if self.seen else 1.0
 
-    def interval(self, yardstick: evidence.Yardstick) -> tuple[float, float]:
+    def interval(self, reference: evidence.Reference) -> tuple[float, float]:
         """Bounds of the mean speed-up of the region; 0 and infinity where there are too few launches."""
-        launches, scale, alpha = self.launches, self.scale(yardstick), yardstick.alpha
+        launches, scale, alpha = self.launches, self.scale(reference), reference.alpha
         bounds = evidence.low_bound(launches, scale, alpha, self.expected), evidence.high_bound(launches, scale, alpha)
         low, high = (math.exp(min(bound, _WIDEST)) for bound in bounds)
         # What held when the claim was proven holds on: all bounds hold together.
@@ -186,7 +186,7 @@ class Case:
     @property
     def by_heap(self) -> Heaps | None:
         """The geometric mean of the speed-ups of those comparisons whose calls meet page faults, in either state."""
-        heaps = [one.measured.heaps for one in self.counted if one.measured and one.measured.heaps]
+        heaps = [taken.measured.heaps for taken in self.counted if taken.measured and taken.measured.heaps]
         return Heaps(*(math.exp(fmean(values)) for values in zip(*heaps, strict=True))) if heaps else None
 
     def take(
@@ -202,18 +202,18 @@ class Case:
 
     def forget_launch(self, launch: int) -> None:
         """What was compared in a launch that others disturbed is no evidence."""
-        self.taken, self._counted = [one for one in self.taken if one.seen.launch != launch], None
+        self.taken, self._counted = [taken for taken in self.taken if taken.seen.launch != launch], None
 
-    def judge(self, yardstick: evidence.Yardstick) -> Verdict:
+    def judge(self, reference: evidence.Reference) -> Verdict:
         """Sets the verdict of an open case where there is enough to tell, a fresh launch of its own among it.
 
         Runs of the application do not compare calls back to back, and a gain in their calls may only have moved.
         """
-        launches, scale = self.launches, self.scale(yardstick)
-        if len(launches) < evidence.FEWEST_LAUNCHES or {one.launch for one in self.seen} <= self.applications:
+        launches, scale = self.launches, self.scale(reference)
+        if len(launches) < evidence.FEWEST_LAUNCHES or {seen.launch for seen in self.seen} <= self.applications:
             return self.verdict
         middle = math.exp(float(np.mean(launches)))
-        if evidence.is_above(launches, scale, self.floor, yardstick.alpha, self.expected):
+        if evidence.is_above(launches, scale, self.floor, reference.alpha, self.expected):
             if self.ends_unseen or self._is_often_slowed or self._late_unseen:
                 return self.verdict
             worse = self.by_heap
@@ -222,7 +222,7 @@ class Case:
                 return self._refuse(
                     f"{gives_back:.2f} times as fast where the heap gives memory back, {keeps:.2f} where it keeps it"
                 )
-            for view, how in zip(zip(*(one.others for one in self.counted), strict=True), _VIEWS, strict=True):
+            for view, how in zip(zip(*(taken.others for taken in self.counted), strict=True), _VIEWS, strict=True):
                 values = [value for value in view if value is not None]
                 if values and centre(values) <= min(0.0, self.floor):
                     other = math.exp(centre(values))
@@ -231,7 +231,7 @@ class Case:
                 near_text = f"{math.exp(centre(near)):.2f} times where the default was near its best"
                 return self._refuse(f"{middle:.2f} times as fast on average, {near_text}")
             self.verdict, self.basis = Verdict.KEPT, self.counted
-            self.proven_low = max(self.interval(yardstick)[0], math.exp(self.floor))
+            self.proven_low = max(self.interval(reference)[0], math.exp(self.floor))
         elif evidence.is_below(launches, scale, self.floor, _GIVEN_UP):
             self._refuse(f"{middle:.2f} times as fast in its region, by {self._launches_text}")
         elif len(launches) >= _ENOUGH_LAUNCHES and middle <= math.exp(self.floor):
@@ -243,10 +243,10 @@ class Case:
             )
         return self.verdict
 
-    def doubt_basis(self) -> None:
+    def recheck_basis(self) -> None:
         """Opens a proven case anew where a better time of the default shows that it was slowed in the proof."""
         counted = self.counted
-        if self.verdict is Verdict.KEPT and any(one not in counted for one in self.basis):
+        if self.verdict is Verdict.KEPT and any(taken not in counted for taken in self.basis):
             self.verdict, self.reason, self.proven_low = Verdict.OPEN, "", 0.0
 
     @property
@@ -257,9 +257,9 @@ class Case:
     @property
     def _late_unseen(self) -> bool:
         """Whether nobody looked yet how it fares where ranks come late; long calls have the common start alone."""
-        others = [one.others for one in self.counted]
-        short = self.late_too and any(one.back_to_back is not None for one in others)
-        return short and all(one.late_arrivals is None for one in others)
+        others = [taken.others for taken in self.counted]
+        short = self.late_too and any(views.back_to_back is not None for views in others)
+        return short and all(views.late_arrivals is None for views in others)
 
     @property
     def ends_unseen(self) -> list[int]:
@@ -267,7 +267,7 @@ class Case:
 
         The regions of their claims may have been smaller ones.
         """
-        if not any(one.launch < 0 and one.launch not in self.applications for one in self.seen):
+        if not any(seen.launch < 0 and seen.launch not in self.applications for seen in self.seen):
             return []
         often, scenarios = self._often(), self.claim.scenarios
         return [row for row in self._ends.values() if often[row] == 0.0 and scenarios[row] not in self.impossible]
@@ -275,7 +275,7 @@ class Case:
     @property
     def counts(self) -> tuple[int, int]:
         """Fresh launches, and runs of the application, in which anything was compared."""
-        numbers = {one.launch for one in self.seen}
+        numbers = {seen.launch for seen in self.seen}
         runs = len(numbers & self.applications)
         return len(numbers) - runs, runs
 
@@ -292,24 +292,24 @@ class Case:
         self.outlook = outlook_of(self.claim, effect)
 
     @property
-    def doubts(self) -> int:
+    def uncertain_count(self) -> int:
         """Of how many scenarios further looks could tell whether the rule is good for them, too."""
         if self.outlook is None:
             return 0
-        doubt, weights = self._doubt(), np.array(self.claim.weights)
-        unsure = weights * (doubt > _SURE)
-        unseen = (doubt > 0.0) & (self._often() == 0)
+        uncertainty, weights = self._uncertainty(), np.array(self.claim.weights)
+        unsure = weights * (uncertainty > _SURE)
+        unseen = (uncertainty > 0.0) & (self._often() == 0)
         return int(np.count_nonzero(unseen | (unsure.sum() > _UNSURE_PART * weights.sum()) & (unsure > 0.0)))
 
     def _often(self) -> Floats:
         """(N,): how often each scenario was compared."""
-        looks = Counter(one.scenario for one in self.seen)
+        looks = Counter(seen.scenario for seen in self.seen)
         return np.array([looks[scenario] for scenario in self.claim.scenarios], dtype=np.float64)
 
-    def _doubt(self) -> Floats:
+    def _uncertainty(self) -> Floats:
         """(N,): the chance to be slower of what is expected to be faster; the less, the more often it was compared.
 
-        What was never compared is in doubt, whatever is expected of it: the default may change its ways just there. So
+        What was never compared is uncertain, whatever is expected of it: the default may change its ways just there. So
         is what was slower when it was compared, whatever its neighbours are.
         """
         assert self.outlook is not None
@@ -330,10 +330,10 @@ class Case:
             return []
         seen_now = Claim(self.claim.choice, self.claim.scenarios, tuple(mean.tolist()), self.claim.weights)
         cut = cut_in_two(seen_now)
-        return [] if cut is None else [part for part in cut if part.stake > self.floor * sum(part.weights)]
+        return [] if cut is None else [part for part in cut if part.expected_gain > self.floor * sum(part.weights)]
 
     def next_scenario(self, is_cheap_enough: Sequence[bool]) -> Scenario | None:
-        """Where to compare next: the corners, then all over the region by weight; in doubt where doubt is greatest."""
+        """Where to compare next: the corners, then all over the region by weight; once kept, where it is least sure."""
         possible = [
             cheap and scenario not in self.impossible
             for cheap, scenario in zip(is_cheap_enough, self.claim.scenarios, strict=True)
@@ -341,8 +341,8 @@ class Case:
         if not any(possible):
             return None
         if self.outlook is not None and self.verdict is Verdict.KEPT:
-            doubt = self._doubt() * np.array(self.claim.weights) * np.array(possible)
-            return self.claim.scenarios[int(np.argmax(doubt))] if doubt.max() > 0.0 else None
+            uncertainty = self._uncertainty() * np.array(self.claim.weights) * np.array(possible)
+            return self.claim.scenarios[int(np.argmax(uncertainty))] if uncertainty.max() > 0.0 else None
         for row in self.ends_unseen:
             if possible[row]:
                 return self.claim.scenarios[row]

@@ -49,7 +49,7 @@ class Claim:
         return self.scenarios[0].collective
 
     @property
-    def stake(self) -> float:
+    def expected_gain(self) -> float:
         """The expected log speed-up of all its calls, each by its weight."""
         return sum(gain * weight for gain, weight in zip(self.gains, self.weights, strict=True))
 
@@ -120,13 +120,13 @@ def claims_of(
 ) -> list[Claim]:
     """The connected regions of ``decided`` that depart from the default, cut as far as ``time`` is enough for.
 
-    ``gains`` and ``weights`` as in Claim. The greatest stake comes first.
+    ``gains`` and ``weights`` as in Claim. The greatest expected gain comes first.
     """
     whole = [
         Claim(choice, tuple(part), tuple(gains[s] for s in part), tuple(weights[s] for s in part))
         for choice, part in _connected(decided)
     ]
-    return sorted(_cut(whole, time), key=lambda claim: -claim.stake)
+    return sorted(_cut(whole, time), key=lambda claim: -claim.expected_gain)
 
 
 def most_claims(comparison_s: float, time_s: float) -> int:
@@ -218,8 +218,8 @@ def _best_cut(claim: Claim) -> tuple[float, tuple[Claim, Claim]] | None:
 
 def _between(values: Floats, weights: Floats, below: NDArray[np.bool_]) -> float:
     """The weighted sum of squares between the two sides of a cut."""
-    one, two = weights[below].sum(), weights[~below].sum()
-    if one == 0.0 or two == 0.0:
+    below_weight, above_weight = weights[below].sum(), weights[~below].sum()
+    if below_weight == 0.0 or above_weight == 0.0:
         return 0.0
     means = [float(np.average(values[side], weights=weights[side])) for side in (below, ~below)]
-    return float(one * two / (one + two)) * (means[0] - means[1]) ** 2
+    return float(below_weight * above_weight / (below_weight + above_weight)) * (means[0] - means[1]) ** 2

@@ -19,9 +19,9 @@ from colltune.core.sample import Scenario, grouped
 from colltune.prove.audit.claims import places_of
 
 Floats = NDArray[np.float64]
-# The part of the gain that the campaign expected which is believed before the first comparison (the fastest of many
+# The part of the gain that the campaign expected which counts before the first comparison (the fastest of many
 # measured choices looks faster than it is), and how far a file may be from that; the spread of the mean.
-BELIEVED, _BELIEF_SD, _MEAN_SD = 0.7, 0.3, 0.15
+PRIOR_SHARE, _PRIOR_SD, _MEAN_SD = 0.7, 0.3, 0.15
 # Distance (two doublings of nodes or ranks per node, four of the size) over which deviations are alike.
 _REACH = 2.0
 # A ratio beyond this is a call that was held up, and counts as this.
@@ -42,7 +42,7 @@ _GROUPS, _LIGHT = 12, 60
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One comparison: ``value`` is log(default / choice); ``expected`` what the campaign had found of it."""
+    """One comparison: ``value`` is log(default / choice); ``expected`` what the campaign expected of it."""
 
     scenario: Scenario
     launch: int
@@ -69,31 +69,31 @@ class ChoiceEffect:
     def __init__(self, group: "Group", deviations: Deviations) -> None:
         self._group, self._deviations = group, deviations
         self._factor = cho_factor(group.covariance(deviations), lower=True)
-        beyond = group.value - BELIEVED * group.expected
+        beyond = group.value - PRIOR_SHARE * group.expected
         self._weights = cho_solve(self._factor, beyond)
         self.log_likelihood = float(-0.5 * beyond @ self._weights - np.log(np.diag(self._factor[0])).sum())
 
     def posterior(self, scenarios: Sequence[Scenario], expected: Sequence[float]) -> tuple[Floats, Floats]:
         """Means (N,) and covariances (N, N) of the log speed-up at ``scenarios``, launches apart."""
-        places, believed = places_of(scenarios), np.asarray(expected, dtype=np.float64)
-        cross = self._cross(places, believed)
-        prior = _deviation(self._deviations, places, places) + _common(believed, believed)
-        mean = BELIEVED * believed + cross @ self._weights
+        places, gains = places_of(scenarios), np.asarray(expected, dtype=np.float64)
+        cross = self._cross(places, gains)
+        prior = _deviation(self._deviations, places, places) + _common(gains, gains)
+        mean = PRIOR_SHARE * gains + cross @ self._weights
         return mean, prior - cross @ cho_solve(self._factor, cross.T)
 
     def outlook(self, scenarios: Sequence[Scenario], expected: Sequence[float]) -> tuple[Floats, Floats]:
         """Means and standard deviations (N,) of the same, without what they have in common."""
-        places, believed = places_of(scenarios), np.asarray(expected, dtype=np.float64)
-        cross = self._cross(places, believed)
+        places, gains = places_of(scenarios), np.asarray(expected, dtype=np.float64)
+        cross = self._cross(places, gains)
         deviations = self._deviations
-        prior = deviations.smooth**2 + deviations.own**2 + _MEAN_SD**2 + _BELIEF_SD**2 * believed**2
+        prior = deviations.smooth**2 + deviations.own**2 + _MEAN_SD**2 + _PRIOR_SD**2 * gains**2
         known = np.square(solve_triangular(self._factor[0], cross.T, lower=True)).sum(axis=0)
-        return BELIEVED * believed + cross @ self._weights, np.sqrt(np.maximum(prior - known, 0.0))
+        return PRIOR_SHARE * gains + cross @ self._weights, np.sqrt(np.maximum(prior - known, 0.0))
 
-    def _cross(self, places: Floats, believed: Floats) -> Floats:
+    def _cross(self, places: Floats, gains: Floats) -> Floats:
         """(N, n): covariances with what was compared."""
         group = self._group
-        return _deviation(self._deviations, places, group.places) + _common(believed, group.expected)
+        return _deviation(self._deviations, places, group.places) + _common(gains, group.expected)
 
 
 class Group:
@@ -103,15 +103,15 @@ class Group:
     """
 
     def __init__(self, seen: Sequence[Seen]) -> None:
-        together = grouped(seen, lambda one: (one.scenario, one.launch))
+        together = grouped(seen, lambda comparison: (comparison.scenario, comparison.launch))
         kept = list(together.values())[-_MOST:]
         firsts = [some[0] for some in kept]
-        self.places = places_of([one.scenario for one in firsts])
+        self.places = places_of([comparison.scenario for comparison in firsts])
         self.value: Floats = np.array(
-            [sum(min(max(one.value, -GREATEST), GREATEST) for one in some) / len(some) for some in kept]
+            [sum(min(max(comparison.value, -GREATEST), GREATEST) for comparison in some) / len(some) for some in kept]
         )
-        self.expected: Floats = np.array([one.expected for one in firsts])
-        launch = np.array([one.launch for one in firsts])
+        self.expected: Floats = np.array([comparison.expected for comparison in firsts])
+        launch = np.array([comparison.launch for comparison in firsts])
         self._alike, self._same = _alike(self.places, self.places), _same(self.places, self.places)
         self._common = _common(self.expected, self.expected)
         self._same_launch = np.asarray(launch[:, None] == launch[None, :], dtype=np.float64)
@@ -142,21 +142,21 @@ def deviations_of(groups: Iterable[Group], start: Deviations) -> Deviations:
     return best
 
 
-def _deviation(deviations: Deviations, one: Floats, other: Floats) -> Floats:
+def _deviation(deviations: Deviations, places: Floats, others: Floats) -> Floats:
     """Covariances of the deviations of two sets of places."""
-    return np.asarray(deviations.smooth**2 * _alike(one, other) + deviations.own**2 * _same(one, other))
+    return np.asarray(deviations.smooth**2 * _alike(places, others) + deviations.own**2 * _same(places, others))
 
 
-def _same(one: Floats, other: Floats) -> Floats:
-    return np.asarray((np.abs(one[:, None, :] - other[None, :, :]).max(axis=2) < 1e-9), dtype=np.float64)
+def _same(places: Floats, others: Floats) -> Floats:
+    return np.asarray((np.abs(places[:, None, :] - others[None, :, :]).max(axis=2) < 1e-9), dtype=np.float64)
 
 
-def _alike(one: Floats, other: Floats) -> Floats:
+def _alike(places: Floats, others: Floats) -> Floats:
     """Correlations of the smooth deviation: Matern 3/2, which allows for kinks where an algorithm changes its ways."""
-    apart = np.sqrt(3.0) * np.linalg.norm(one[:, None, :] - other[None, :, :], axis=2) / _REACH
+    apart = np.sqrt(3.0) * np.linalg.norm(places[:, None, :] - others[None, :, :], axis=2) / _REACH
     return np.asarray((1.0 + apart) * np.exp(-apart))
 
 
-def _common(one: Floats, other: Floats) -> Floats:
-    """Covariances of the mean, and of how far the campaign is to be believed."""
-    return np.asarray(_MEAN_SD**2 + _BELIEF_SD**2 * np.outer(one, other))
+def _common(gains: Floats, others: Floats) -> Floats:
+    """Covariances of the mean, and of the part of the expected gain that is true."""
+    return np.asarray(_MEAN_SD**2 + _PRIOR_SD**2 * np.outer(gains, others))

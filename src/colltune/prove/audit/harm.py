@@ -65,7 +65,7 @@ def spared(
     for number, claim in enumerate(claims):
         effect = effects[claim.collective, claim.choice]
         harmed = outlook_of(claim, effect).harmed
-        ours = [one for choice, one in seen if choice == claim.choice]
+        ours = [comparison for choice, comparison in seen if choice == claim.choice]
         means = own_means(ours)
         out = {
             scenario
@@ -89,8 +89,8 @@ def spared(
 
 def own_means(seen: Iterable[Seen]) -> dict[Scenario, float]:
     """The mean log speed-up of each scenario by its own comparisons alone."""
-    by_scenario = grouped(seen, lambda one: one.scenario)
-    return {scenario: sum(one.value for one in some) / len(some) for scenario, some in by_scenario.items()}
+    by_scenario = grouped(seen, lambda comparison: comparison.scenario)
+    return {scenario: sum(look.value for look in some) / len(some) for scenario, some in by_scenario.items()}
 
 
 def _drawn(part: Claim, effect: ChoiceEffect, random: np.random.Generator, weight: float) -> Floats:
@@ -117,8 +117,8 @@ def _much_slower(seen: Sequence[Seen]) -> set[Scenario]:
     One launch may have had a mode of its own; the audit looks again where that is all there is.
     """
     values: defaultdict[Scenario, dict[int, float]] = defaultdict(dict)
-    for one in seen:
-        values[one.scenario][one.launch] = one.value
+    for comparison in seen:
+        values[comparison.scenario][comparison.launch] = comparison.value
     return {
         scenario
         for scenario, some in values.items()

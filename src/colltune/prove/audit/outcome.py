@@ -8,14 +8,14 @@ from colltune.core.interval import Interval
 from colltune.core.proven import Decision, Verdict, Why
 from colltune.core.sample import Scenario
 from colltune.core.units import format_count
-from colltune.judge.evidence import FEWEST_LAUNCHES, Yardstick
+from colltune.judge.evidence import FEWEST_LAUNCHES, Reference
 from colltune.prove.audit.case import Case
 
 _NOT_LOOKED_AT = "the budget ended before it was compared"
 
 
 def decisions_of(
-    case: Case, left_out: Collection[Scenario], yardstick: Yardstick, *, unpaid: bool
+    case: Case, left_out: Collection[Scenario], reference: Reference, *, unpaid: bool
 ) -> Iterator[Decision]:
     """One decision for each scenario of the claim; ``left_out`` keep the default, whatever is said of the others.
 
@@ -31,7 +31,7 @@ def decisions_of(
         )
         ended = case.slowed_text or ended
         why, reason = (Why.NOT_WORTH, "") if unpaid else (Why.BUDGET, ended)
-    region = Interval(case.speedup, *case.interval(yardstick)) if len(case.launches) >= FEWEST_LAUNCHES else None
+    region = Interval(case.speedup, *case.interval(reference)) if len(case.launches) >= FEWEST_LAUNCHES else None
     launches, runs = case.counts
     of_region = Decision(
         case.claim.scenarios[0],
@@ -47,7 +47,7 @@ def decisions_of(
         cut=case.cut,
     )
     for scenario in (s for s in case.claim.scenarios if s not in case.replaced):
-        ratios = tuple(math.exp(one.value) for one in case.seen if one.scenario == scenario)
+        ratios = tuple(math.exp(comparison.value) for comparison in case.seen if comparison.scenario == scenario)
         decision = replace(of_region, scenario=scenario, ratios=ratios)
         if scenario in left_out:
             status, text = _why_left_out(case, scenario, bool(ratios))
@@ -66,5 +66,5 @@ def _why_left_out(case: Case, scenario: Scenario, was_compared: bool) -> tuple[V
 
 def standing_of(case: Case) -> Decision:
     """Where a claim stands, in one of its scenarios for all."""
-    ratios = tuple(math.exp(one.value) for one in case.seen)
+    ratios = tuple(math.exp(comparison.value) for comparison in case.seen)
     return Decision(case.claim.scenarios[0], case.claim.choice, case.verdict, ratios, case.reason, why=case.why)

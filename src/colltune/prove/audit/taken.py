@@ -86,15 +86,15 @@ class Bests:
     def tell(self, launch: int, scenario: Scenario, choice: Choice, times: PairTimes, then: PairTimes | None) -> None:
         """``choice``: what was compared with the default; ``then``: as the campaign expected it."""
         self._chosen[launch, scenario.collective].append((scenario, choice, times.choice_s, then and then.choice_s))
-        for one, time_s in zip((None, choice), times, strict=True):
-            if time_s < self._least_s.get((scenario, one), math.inf):
-                self._least_s[scenario, one] = time_s
+        for side, time_s in zip((None, choice), times, strict=True):
+            if time_s < self._least_s.get((scenario, side), math.inf):
+                self._least_s[scenario, side] = time_s
                 self.version += 1
 
     def of(self, scenario: Scenario, choice: Choice, times: PairTimes) -> PairTimes:
         """``times`` where there are no better ones."""
         pairs = zip((None, choice), times, strict=True)
-        return PairTimes(*(min(self._least_s.get((scenario, one), time_s), time_s) for one, time_s in pairs))
+        return PairTimes(*(min(self._least_s.get((scenario, side), time_s), time_s) for side, time_s in pairs))
 
     def end_launch(self) -> None:
         """Finds anew what each launch has in common, now that better times may be known."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from colltune.core.proven import Decision, Verdict
 from colltune.core.space import Weight
-from colltune.judge.evidence import FEWEST_LAUNCHES, Yardstick
+from colltune.judge.evidence import FEWEST_LAUNCHES, Reference
 from colltune.prove.audit.case import Case
 
 # Of what a second of a tuning brings on average, what its last second does.
@@ -30,7 +30,7 @@ def least_gain_per_s(captured: float, budget_s: float) -> float:
 def captured_by(decisions: Iterable[Decision], weight: Weight, verdict: Verdict = Verdict.KEPT) -> float:
     """What those of ``decisions`` that have the ``verdict``, the kept ones, gain, each by its ``weight``."""
     mine = (decision for decision in decisions if decision.verdict is verdict)
-    return sum(weight(one.scenario) * math.log(max(one.speedup.estimate, 1.0)) for one in mine)
+    return sum(weight(decision.scenario) * math.log(max(decision.speedup.estimate, 1.0)) for decision in mine)
 
 
 def gain_of(case: Case) -> float:
@@ -38,10 +38,10 @@ def gain_of(case: Case) -> float:
     return max(case.gain, 0.0) * sum(case.claim.weights)
 
 
-def chance_of(case: Case, yardstick: Yardstick) -> float:
+def chance_of(case: Case, reference: Reference) -> float:
     """That there is a gain: the share of true claims before any evidence, and what the evidence makes of it."""
-    odds = (1.0 - yardstick.nulls) / max(yardstick.nulls, 1e-9)
-    log_odds = math.log(max(odds, 1e-9)) + case.log_evidence(yardstick)
+    odds = (1.0 - reference.nulls) / max(reference.nulls, 1e-9)
+    log_odds = math.log(max(odds, 1e-9)) + case.log_evidence(reference)
     return 1.0 / (1.0 + math.exp(-min(max(log_odds, -50.0), 50.0)))
 
 
@@ -51,7 +51,7 @@ class ComparisonCosts:
 
     Took = what each takes besides its calls + a factor x expected, by least squares of relative errors, neither below
     0; the factor is held near 1, weakly, for comparisons that are all alike do not tell it. One factor alone, learnt
-    from short calls that take little but what comes with each, would make long calls look thousands of times as dear.
+    from short calls that take little but what comes with each, would overestimate long calls a thousandfold.
     """
 
     _ones: float = 0.0  # sums over comparisons, in units of what each took
@@ -64,10 +64,10 @@ class ComparisonCosts:
 
     def note(self, expected_s: float, took_s: float) -> None:
         took_s = max(took_s, 1e-9)
-        one, expected = 1.0 / took_s, expected_s / took_s
-        self._ones += one * one
-        self._expected += one
-        self._products += one * expected
+        constant, expected = 1.0 / took_s, expected_s / took_s
+        self._ones += constant * constant
+        self._expected += constant
+        self._products += constant * expected
         self._squares += expected * expected
         self._shares += expected
         determinant = self._ones * self._squares - self._products**2
@@ -85,7 +85,7 @@ class ComparisonCosts:
 
 
 @dataclass(frozen=True)
-class Outlay:
+class LaunchCosts:
     """What going on costs: ``launch_s`` for each launch, ``after_s`` once if anything is proven, ``least`` gain per s.
 
     ``looks``: how often a case has to be compared in each of so many launches; more than ``most_looks``: in vain.
@@ -98,10 +98,10 @@ class Outlay:
     cost_s: Callable[[Case], float]
     most_looks: int
 
-    def paying(self, cases: Collection[Case], yardstick: Yardstick, most_launches: int) -> tuple[int, list[Case]]:
+    def paying(self, cases: Collection[Case], reference: Reference, most_launches: int) -> tuple[int, list[Case]]:
         """The number of launches that gains most beyond its cost, and the cases that pay in it; 0 where none does."""
         best: tuple[float, int, list[Case]] = (0.0, 0, [])
-        expected = [(case, chance_of(case, yardstick) * gain_of(case)) for case in cases]
+        expected = [(case, chance_of(case, reference) * gain_of(case)) for case in cases]
         for launches in (number for number in _AHEAD if number <= most_launches):
             surplus, some = -self.least * (launches * self.launch_s + self.after_s), []
             for case, gain in expected:

@@ -136,7 +136,7 @@ def launch_by_turns(
                 measured[which].times_s[scenario].append(time_s)
         if launch + 1 < FEWEST_LAUNCHES or mark is None or bench.watch is None:
             continue  # a launch may take a tenth of a second: less than what an editor does now and then
-        if bench.watch.tally.found(mark).is_busy:
+        if bench.watch.tally.total(mark).is_busy:
             break  # there is no verdict on a busy machine
     for scenario, why in refused.items():
         note(f"{scenario} was not measured: {why}")

@@ -22,7 +22,7 @@ from colltune.judge.finding import Because, Finding
 from colltune.judge.verdict import PRACTICAL, fewest_launches, ratio_interval, verdict_of
 from colltune.machine.process import RunningProgram
 from colltune.mpi.program import tuned_command
-from colltune.prove.replay.on_workbench import departing
+from colltune.prove.replay.on_workbench import non_default
 from colltune.store.tuning import Tuning, write_files
 
 Side = frozenset[str]
@@ -166,14 +166,14 @@ class Trial:
 
         runs = max(_FEWEST_RUNS, min(fewest_launches(), int(self.budget_s / (2.0 * longest[0]))))
         self.say(f"running the application {runs} times each way, about {longest[0]:.3g} s a run")
-        return check_application(departing(self.tuning.rule_sets), time_s, runs, self.seed, self.say)
+        return check_application(non_default(self.tuning.rule_sets), time_s, runs, self.seed, self.say)
 
     def _variables(self, side: Side) -> dict[str, str]:
         """By which the rules of ``side`` are in force."""
         variables: Mapping[str, str] = {}
         if side != DEFAULT_SIDE:
             place = self.workplace / "-".join(sorted(side))
-            part = without(self.bench, self.tuning, departing(self.tuning.rule_sets) - side)
+            part = without(self.bench, self.tuning, non_default(self.tuning.rule_sets) - side)
             write_files(place, part.files)
             variables = part.variables_at(place)
         return dict(variables)

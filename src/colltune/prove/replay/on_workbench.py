@@ -45,7 +45,7 @@ def replay(
     form is expected to take (``ReplaySlice.whole_s``), for its limit.
     """
     limit_s = short_limit_s(expected_s) if short else _FULL_TIMEOUT_S
-    ruled = sorted(departing(rule_sets))
+    ruled = sorted(non_default(rule_sets))
     only: Sequence[str] = ruled if counts else ()
 
     def run(variables: Mapping[str, str], more: Sequence[str]) -> ConformanceResult:
@@ -125,8 +125,8 @@ def replay_slice(bench: LibraryBench) -> ReplaySlice:
     some = sorted({counts[0], counts[len(counts) // 2], counts[-1]})
     arguments = replay_arguments(some, short=True, collectives=_SLICE, thread_level=thread_level)
     program = bench.program(PROGRAM, arguments)
-    found = run_conformance(program.argv, program.environment, _SHORT_LIMIT_S)
-    return ReplaySlice(found.cases_s, found.cases, len(counts))
+    conformance = run_conformance(program.argv, program.environment, _SHORT_LIMIT_S)
+    return ReplaySlice(conformance.cases_s, conformance.cases, len(counts))
 
 
 def make_safe(
@@ -144,7 +144,7 @@ def make_safe(
     UncheckedError where the replay does not end in its time, ColltuneError where even the library's own choices fail.
     """
     notes: list[str] = []
-    if not departing(tuning.rule_sets):
+    if not non_default(tuning.rule_sets):
         return tuning, notes
     for _ in range(len(tuning.rule_sets) + 1):
         write_files(workplace, tuning.files)
@@ -156,9 +156,9 @@ def make_safe(
             return tuning, notes
         if result.unchecked:
             raise UncheckedError(result.message, "Give a larger --budget, or tune on fewer nodes")
-        blamed = blamed_collectives(result) & departing(tuning.rule_sets)
+        blamed = blamed_collectives(result) & non_default(tuning.rule_sets)
         if not blamed:
-            blamed = departing(tuning.rule_sets)
+            blamed = non_default(tuning.rule_sets)
         if not blamed:
             raise ColltuneError(
                 f"the conformance check fails with the library's own choices: {result.message}",
@@ -173,7 +173,7 @@ def make_safe(
     raise AssertionError("unreachable: each round takes one collective back to the default")
 
 
-def departing(rule_sets: Mapping[str, RuleSet]) -> set[str]:
+def non_default(rule_sets: Mapping[str, RuleSet]) -> set[str]:
     """The collectives with a rule other than the default."""
     return {name for name, rules in rule_sets.items() if rules.departs}
 

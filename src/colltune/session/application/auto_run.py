@@ -49,7 +49,7 @@ from colltune.predict.model import TimesModel, load_model
 from colltune.profile.application_profile import Profile
 from colltune.prove.in_run.earned import accounts, resting
 from colltune.prove.in_run.in_application import NextRun, expected, in_calls, next_run, standings
-from colltune.prove.replay.on_workbench import UncheckedError, departing, make_safe
+from colltune.prove.replay.on_workbench import UncheckedError, make_safe, non_default
 from colltune.session.application.measure_run import Exploration
 from colltune.session.application.run_application import Listener, ReadyRun, RunOptions, RunOutcome, ready_run
 from colltune.session.gain_text import changes_text, choice_text, run_text
@@ -236,7 +236,7 @@ def _safe(
             continue
         notes += found
         for number, one in enumerate(kinds):
-            if one.collective in departing(checked.rule_sets) and place < len(one.choices):
+            if one.collective in non_default(checked.rule_sets) and place < len(one.choices):
                 right[number].append(one.choices[place])
     checked_kinds = [
         replace(kind, choices=tuple(some), predicted=kind.predicted if kind.predicted in some else DEFAULT)

@@ -16,7 +16,7 @@ from colltune.distill.decide import unproven_rules
 from colltune.distill.overlay import Layer, Layers, Overlay
 from colltune.emit.live_rules import live_basis
 from colltune.prove.proof import proven_rules
-from colltune.prove.replay.on_workbench import departing
+from colltune.prove.replay.on_workbench import non_default
 from colltune.session.tuning.merging import Held, largest_job
 from colltune.store.tuning import Provisional, Tuning
 
@@ -85,7 +85,7 @@ class Decisions:
             return tuning
         later = self._with_live(self.tuning(_without(layers.provisional.file, unsafe)), layers.provisional.live)
         same = later.rule_sets == tuning.rule_sets and later.files == tuning.files
-        if same or not departing(later.rule_sets) | departing(layers.provisional.live):
+        if same or not non_default(later.rule_sets) | non_default(layers.provisional.live):
             return tuning
         return replace(tuning, provisional=Provisional.of(later))
 

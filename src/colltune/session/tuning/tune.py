@@ -36,7 +36,7 @@ from colltune.prove.audit.audit import EFFORT as PROOF_EFFORT
 from colltune.prove.audit.claims import COMPARISONS
 from colltune.prove.in_run.in_application import said_of, without_slower
 from colltune.prove.proof import Before, Judged, Proof, judge_one_launch, provisional, workplace
-from colltune.prove.replay.on_workbench import UncheckedError, departing, make_safe
+from colltune.prove.replay.on_workbench import UncheckedError, make_safe, non_default
 from colltune.search.campaign import Outcome
 from colltune.search.reuse import begin_journal
 from colltune.session.tuning.decisions import WRONG_UNDER_FILE, Decisions
@@ -92,7 +92,7 @@ def tune(
     replayed = None if stop.made else _replayed(decisions, layers, out, before, replay_s, listener, stop)
     concluded, tuning, unsafe = _concluded(decisions, judged.decisions, layers, replayed, is_stopped=stop.made)
     outcome = replace(measured.outcome, interrupted=stop.made)
-    fixed = sorted(decisions.fixed.keys() & departing(tuning.rule_sets)) if replayed is not None else []
+    fixed = sorted(decisions.fixed.keys() & non_default(tuning.rule_sets)) if replayed is not None else []
     summary = replace(
         summarize(options, outcome, concluded, measured.share, total_s=bench.now_s() - began_s),
         reproducible=tuple(fixed),
@@ -208,7 +208,7 @@ def _of_sizes(space: Space, sizes: Sequence[int]) -> Space:
 
 def _disturbance(watch: Watch, concluded: Sequence[Decision]) -> Disturbance:
     proven = any(one.verdict is Verdict.KEPT for one in concluded)
-    return replace(watch.tally.found(names=watch.nodes), proven=proven)
+    return replace(watch.tally.total(names=watch.nodes), proven=proven)
 
 
 def _proof(
@@ -274,7 +274,7 @@ def _replayed(
     if before.is_in_force(layers.proven.file):
         listener.note("the files are those that an earlier job of this shape compared and checked")
         return tuning, set()
-    departed = departing(tuning.rule_sets)
+    departed = non_default(tuning.rule_sets)
     live = {name: rules for name, rules in layers.proven.live.items() if not _in_file(library, name)}
     if departed:
         listener.stage("replaying every collective under the new file")
@@ -290,9 +290,9 @@ def _replayed(
         return None
     for text in (*found, *more):
         listener.note(text)
-    for name in sorted(decisions.fixed.keys() - departing(tuning.rule_sets)):
+    for name in sorted(decisions.fixed.keys() - non_default(tuning.rule_sets)):
         listener.note(f"{name} is at the library's default, so its results are not reproducible")
-    return tuning, (departed - departing(tuning.rule_sets)) | wrong
+    return tuning, (departed - non_default(tuning.rule_sets)) | wrong
 
 
 def _concluded(
@@ -344,14 +344,14 @@ def _wrong_by_selector(
     listener: Listener,
 ) -> tuple[set[str], list[str]]:
     """The collectives of ``live``, which no file decides, that fail the replay by the live selector, and why."""
-    if not departing(live):
+    if not non_default(live):
         return set(), []
-    names = ", ".join(sorted(departing(live)))
+    names = ", ".join(sorted(non_default(live)))
     listener.stage("replaying every collective by the live selector")
     listener.note(f"no file of this MPI decides {names}: `colltune run --via live` does")
     alone = partial(by_selector_alone, library, tuning, environment=os.environ)
     safe, found = make_safe(library, alone(live), place, alone, expected_s=expected_s)
-    return departing(live) - departing(safe.rule_sets), found
+    return non_default(live) - non_default(safe.rule_sets), found
 
 
 def _reproducible(

@@ -21,7 +21,7 @@ from colltune.profile.application_profile import Profile, side_by_side
 from colltune.profile.extrapolate import extrapolate
 from colltune.prove.in_run.application_trial import LOG, Trial, require_command, runs_text, without
 from colltune.prove.proof import workplace
-from colltune.prove.replay.on_workbench import departing
+from colltune.prove.replay.on_workbench import non_default
 from colltune.session.own_settings import settings_line
 from colltune.session.tuning.options import Listener, TuneOptions, TuneResult, require_writable
 from colltune.session.tuning.payoff import (
@@ -52,7 +52,7 @@ def check_with_application(
     A file cannot tell programs apart, so no program gets these rules by one. The live selector keeps them, unless the
     application failed with them, for other programs: the history says of which program they are withdrawn.
     """
-    if not departing(result.tuning.rule_sets):  # the application would run as it does without a tuning
+    if not non_default(result.tuning.rule_sets):  # the application would run as it does without a tuning
         return result
     listener.stage("running the application with the rules and without")
     started_s, note, command = time.monotonic(), listener.note, application.command
