@@ -37,7 +37,7 @@ from colltune.core.errors import InputError
 from colltune.core.proven import Verdict
 from colltune.core.sample import DEFAULT, Choice, Scenario
 from colltune.learn.expected_gain import ExpectedGain
-from colltune.profile.application_profile import Profile, stakes
+from colltune.profile.application_profile import Profile, time_shares
 from colltune.profile.extrapolate import extrapolate
 from colltune.profile.profile_files import load_profile
 from colltune.session.tuning.options import Listener, TuneOptions
@@ -171,9 +171,9 @@ def tuned(simulation: Simulation, profiles: Sequence[Profile], budget_s: float, 
     """The tuning of the cluster for the program, as that of a real job, and how many of its decisions are proven."""
     shape = simulation.nodes, simulation.ppn
     profile, _ = extrapolate(profiles, *shape)
-    share = {one: part for one, part in stakes(profile).items() if one.collective in simulation.catalogue.entries}
+    share = {one: part for one, part in time_shares(profile).items() if one.collective in simulation.catalogue.entries}
     called = sorted({scenario.collective for scenario in share})
-    options = TuneOptions(called, budget_s=budget_s, stakes=ExpectedGain(share, RUNTIME_S))
+    options = TuneOptions(called, budget_s=budget_s, expected_gain=ExpectedGain(share, RUNTIME_S))
     result = tune(simulation, options, out, Listener(note=lambda text: print(text, file=sys.stderr, flush=True)))
     return result.tuning, sum(one.verdict is Verdict.KEPT for one in result.decisions)
 

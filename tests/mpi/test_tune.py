@@ -159,7 +159,7 @@ def test_a_run_leaves_its_profile_for_the_next_tuning(mpi: Installation, tuned: 
         assert sum(one.rank_calls for one in allreduce if one.form == "blocking") == 4 * 8
         assert found.command == (str(mpi.mpiexec), "-n", "4", made)
     assert len(list((again / "history").iterdir())) == 3
-    # So little is at stake that a tuning says so, which shows that it read the profile.
+    # So little might be saved that a tuning says so, which shows that it read the profile.
     done = tune(mpi, again, "--profile", str(again), "--runtime", "1s")
     assert done.returncode == 2
     assert "tuning cannot pay" in done.stderr
@@ -319,7 +319,7 @@ def test_the_job_is_that_of_the_profile(kit: tuple[Installation, Path], tmp_path
     assert (bench.nodes, bench.ppn, bench.thread_level) == (1, 4, "multiple")
     options = for_application(TuneOptions([]), profile, 1e7, bench.catalogue, (bench.nodes, bench.ppn))
     assert options.collectives == ["bcast"]
-    assert {(one.nodes, one.ppn, one.size_bytes) for one in options.stakes.share} == {(1, 4, 2048)}
+    assert {(one.nodes, one.ppn, one.size_bytes) for one in options.expected_gain.share} == {(1, 4, 2048)}
     for more, told in (
         (("--thread-level", "single"), "MPI_THREAD_MULTIPLE, and --thread-level is single"),
         (("--ppn", "2"), "this job of 1 x 2 ranks cannot form calls of the application that need 1 x 4"),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colltune.core.errors import InputError
-from colltune.profile.application_profile import Calls, Communicator, Profile, stakes
+from colltune.profile.application_profile import Calls, Communicator, Profile, time_shares
 from colltune.profile.extrapolate import extrapolate
 from colltune.profile.profile_files import save_profile
 from colltune.session.tuning.options import TuneOptions
@@ -74,7 +74,7 @@ def test_what_follows_laws_is_reproduced_at_another_count(
     assert sorted(map(said, found.calls)) == sorted(map(said, run(program, 256).calls))
     assert (found.ranks, found.shape) == (256, (1, 256))
     assert ", 0 left out, 0% of the time" in text
-    assert set(stakes(found)) == set(stakes(run(program, 256)))
+    assert set(time_shares(found)) == set(time_shares(run(program, 256)))
 
 
 @given(st.lists(st.integers(64, 1 << 20), min_size=3, max_size=3), st.sampled_from(KINDS))

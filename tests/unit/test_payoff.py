@@ -79,7 +79,7 @@ def test_calls_that_the_job_cannot_form_are_told() -> None:
     assert sorted(options.collectives) == ["allreduce", "bcast"]
     assert not said
     options = for_application(TuneOptions([], budget_s=60.0), app, 7200.0, catalogue, (1, 2), said.append)
-    assert set(options.stakes.share) == {Scenario("bcast", 1, 2, 1024)}
+    assert set(options.expected_gain.share) == {Scenario("bcast", 1, 2, 1024)}
     (text,) = said
     assert "1 x 2 ranks cannot form" in text
     assert "67%" in text
@@ -132,24 +132,24 @@ def result(gate: list[Decision], samples: list[Sample]) -> TuneResult:
 
 def test_nothing_measured_is_not_nothing_to_save() -> None:
     scenario = Scenario("bcast", 1, 4, 1024)
-    at_stake = ExpectedGain({scenario: 0.5, replace(scenario, size_bytes=8): 0.1}, 7200.0)
-    text = payoff_of(result([], []), at_stake, 4).text()
+    expected = ExpectedGain({scenario: 0.5, replace(scenario, size_bytes=8): 0.1}, 7200.0)
+    text = payoff_of(result([], []), expected, 4).text()
     assert "not known" in text
     assert text.endswith("Tune again with a larger --budget.")
     assert "nothing" not in text.lower()
     sample = Sample(scenario, Choice("binomial"), Status.OK, (1e-6,), 0.1, 1, 0.0)
-    text = payoff_of(result([], [sample]), at_stake, 4).text()
+    text = payoff_of(result([], [sample]), expected, 4).text()
     assert text.startswith("Nothing was proven faster")
     assert "1 of its 2 kinds of calls" in text
     busy = result([], [sample])
     busy = replace(busy, tuning=replace(busy.tuning, summary=replace(busy.tuning.summary, disturbance=_BUSY)))
-    text = payoff_of(busy, at_stake, 4).text()
+    text = payoff_of(busy, expected, 4).text()
     assert text.startswith("On the busy machine nothing was judged, so it is not known what tuning saves;")
     assert text.endswith("Tune again on idle processors.")
     ungated = replace(busy, tuning=replace(busy.tuning, summary=replace(busy.tuning.summary, gated=False)))
-    text = payoff_of(ungated, at_stake, 4).text()
+    text = payoff_of(ungated, expected, 4).text()
     assert text.startswith("Nothing was proven, as --gate off asks, so it is not known what tuning saves;")
     kept = Decision(scenario, Choice("binomial"), Verdict.KEPT, (2.0,) * 8, "")
-    text = payoff_of(result([kept], [sample]), at_stake, 4).text()
+    text = payoff_of(result([kept], [sample]), expected, 4).text()
     assert text.startswith("Saves about 2 core-hours (at least 2) over 2 h")
     assert "cost 0.04 core-hours" in text

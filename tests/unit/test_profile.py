@@ -1,4 +1,4 @@
-"""Profiles without an MPI: reading, writing, what is at stake, and when measuring stops to pay."""
+"""Profiles without an MPI: reading, writing, the share of the time, and when measuring stops to pay."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,7 @@ from colltune.core.space import Point
 from colltune.learn.expected_gain import ExpectedGain, gains_of
 from colltune.machine.command_lines import mpiexec_option
 from colltune.profile.advice import benefit_of, tunable_by_name
-from colltune.profile.application_profile import Calls, Communicator, Profile, side_by_side, stakes
+from colltune.profile.application_profile import Calls, Communicator, Profile, side_by_side, time_shares
 from colltune.profile.parts import part_files, read_parts
 from colltune.profile.profile_files import load_profile, preload_command, preload_environment, save_profile
 from colltune_study.research.weights import calls_per_second
@@ -134,7 +134,7 @@ def test_what_is_no_profile_is_refused(tmp_path: Path, text: str | None) -> None
 def test_the_stake_is_the_share_of_the_time_and_the_most_that_tuning_can_save_is_told(tmp_path: Path) -> None:
     """4 ranks times 2 s; 2 s of them in alltoall."""
     profile = merged(tmp_path)
-    assert stakes(profile)[_DEAR] == pytest.approx(2.0 / 8.0)
+    assert time_shares(profile)[_DEAR] == pytest.approx(2.0 / 8.0)
     assert calls_per_second(profile)[_DEAR] == pytest.approx(50.0)
     assert benefit_of(profile).bound == pytest.approx((2.0 + 0.04) / 8.0 / 2)
     assert benefit_of(profile).text().startswith("Tuning can save at most 12.8% of the run")
@@ -145,13 +145,13 @@ def test_short_calls_that_a_run_makes_seldom_do_not_count(tmp_path: Path) -> Non
     profile = merged(tmp_path)
     one = profile.calls[0]
 
-    def at_stake(rank_calls: int, size: int = 1024, times: int = 1) -> set[Scenario]:
+    def measured(rank_calls: int, size: int = 1024, times: int = 1) -> set[Scenario]:
         seldom = replace(one, rank_calls=rank_calls, size_least=size, size_mean=size, size_most=size)
-        return set(stakes(replace(profile, calls=(seldom,) * times)))
+        return set(time_shares(replace(profile, calls=(seldom,) * times)))
 
-    assert at_stake(9 * 4) == set()
-    assert at_stake(10 * 4) == at_stake(5 * 4, times=2) == {_DEAR}
-    assert at_stake(4, 1 << 16) == {Scenario("alltoall", 2, 2, 1 << 16)}
+    assert measured(9 * 4) == set()
+    assert measured(10 * 4) == measured(5 * 4, times=2) == {_DEAR}
+    assert measured(4, 1 << 16) == {Scenario("alltoall", 2, 2, 1 << 16)}
 
 
 def test_calls_that_cannot_be_tuned_have_no_scenario(tmp_path: Path) -> None:
@@ -177,11 +177,11 @@ def sample(scenario: Scenario, choice: Choice, time_s: float) -> Sample:
 
 
 def test_what_pays_best_is_measured_first_and_what_does_not_pay_never() -> None:
-    at_stake = ExpectedGain({_DEAR: 0.3, _CHEAP: 0.0001}, runtime_s=3600.0)
+    expected = ExpectedGain({_DEAR: 0.3, _CHEAP: 0.0001}, runtime_s=3600.0)
     points = [(Point(_CHEAP, _CHOICES), 0.5), (Point(_DEAR, _CHOICES), 0.5)]
-    assert at_stake.worth_measuring(points, [])[0] == [1]
+    assert expected.worth_measuring(points, [])[0] == [1]
     # 0.0001 of an hour, 15% of it: 0.054 s.
-    paying, reason = at_stake.worth_measuring(points[:1], [])
+    paying, reason = expected.worth_measuring(points[:1], [])
     assert paying == []
     assert "would cost 1 s and is expected to save 0.054 s" in reason
     assert ExpectedGain({_CHEAP: 0.01}, 3600.0).worth_measuring(points[:1], [])[0] == [0]
@@ -189,21 +189,21 @@ def test_what_pays_best_is_measured_first_and_what_does_not_pay_never() -> None:
 
 def test_what_was_measured_changes_what_is_expected() -> None:
     other = Scenario("alltoall", 2, 2, 4096)
-    at_stake = ExpectedGain({other: 0.001, _CHEAP: 0.001}, runtime_s=3600.0)
+    expected = ExpectedGain({other: 0.001, _CHEAP: 0.001}, runtime_s=3600.0)
     points = [(Point(other, _CHOICES), 0.3), (Point(_CHEAP, _CHOICES), 0.3)]
     fast = [sample(_DEAR, DEFAULT, 2.0), sample(_DEAR, Choice("a"), 1.0)]
     slow = [sample(_DEAR, DEFAULT, 1.0), sample(_DEAR, Choice("a"), 2.0)]
     assert gains_of(fast) == {_DEAR: 0.5}
     assert gains_of(slow) == {_DEAR: 0.0}
-    assert at_stake.worth_measuring(points, [])[0] == []
+    assert expected.worth_measuring(points, [])[0] == []
     # Of its own collective more is expected than of another, and of that more than before.
-    assert at_stake.worth_measuring(points, fast)[0] == [0, 1]
-    assert at_stake.worth_measuring(points, slow)[0] == []
+    assert expected.worth_measuring(points, fast)[0] == [0, 1]
+    assert expected.worth_measuring(points, slow)[0] == []
 
 
 def test_long_calls_make_a_measurement_dear() -> None:
-    at_stake = ExpectedGain({_DEAR: 0.3}, 3600.0, {_DEAR: 1.0})
-    assert at_stake.cost_s(Point(_DEAR, _CHOICES), 0.5) == pytest.approx(15 * 4 * 2)
+    expected = ExpectedGain({_DEAR: 0.3}, 3600.0, {_DEAR: 1.0})
+    assert expected.cost_s(Point(_DEAR, _CHOICES), 0.5) == pytest.approx(15 * 4 * 2)
 
 
 def test_the_library_is_loaded_first_and_named_to_open_mpi() -> None:

@@ -174,7 +174,7 @@ class Profile:
                 yield call, scenarios
 
 
-def stakes(profile: Profile) -> dict[Scenario, float]:
+def time_shares(profile: Profile) -> dict[Scenario, float]:
     """Share of the run's time that each scenario takes, for what can be tuned.
 
     Short calls that the run makes fewer than ten times are left out. Not known how often is often enough.

@@ -11,7 +11,7 @@ from colltune.core.errors import InputError
 from colltune.core.sample import DEFAULT, REDUCTIONS, Choice, Scenario, parse_collective
 from colltune.core.units import parse_size
 from colltune.deploy.live_selector import only_live
-from colltune.profile.application_profile import stakes
+from colltune.profile.application_profile import time_shares
 from colltune.profile.profile_files import load_profile
 from colltune.prove.in_run.in_application import said_of
 from colltune.report.diff_text import TuningDifference, compare_decisions
@@ -108,7 +108,7 @@ def _shares(directory: Path, profile: Path | None) -> dict[Scenario, float]:
             profile = latest_profile(directory)
         except InputError:
             return {}
-    return stakes(load_profile(profile))
+    return time_shares(load_profile(profile))
 
 
 def scenario_of(tuning: Tuning, collective: str, size: str | int | None, nodes: int, ppn: int) -> Scenario:

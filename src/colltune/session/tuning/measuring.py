@@ -125,7 +125,7 @@ class Measuring:
             known=self.journal.samples,
             progress=self.listener.progress,
             clock=self.bench.now_s,
-            expected_gain=self.options.stakes,
+            expected_gain=self.options.expected_gain,
             stop=self.stop,
         )
 

@@ -40,7 +40,7 @@ class TuneOptions:
 
     ``gate`` False keeps every decision unproven: for research only. ``reproducible`` restricts reductions to one
     algorithm per shape, whose order of operations depends on neither message size nor timing. ``weights``: of gains, in
-    a job of so many nodes and ranks per node. With ``stakes``, which are weights by themselves, only
+    a job of so many nodes and ranks per node. With ``expected_gain``, whose shares are weights, only
     their scenarios are measured, as far as the job can form them, and the bounds of sizes do not matter.
     ``topology`` says which parts of the job may measure at once: a file, the name of a scheme, or serial; None is what
     Slurm says, or serial. With ``application`` it is tuned for what that calls in the ``runtime_s`` to come, and
@@ -60,7 +60,7 @@ class TuneOptions:
     threshold: float = THRESHOLD
     effort: Effort = field(default_factory=Effort)
     weights: Callable[[int, int], Weight] = weights_in_job
-    stakes: ExpectedGain | None = None
+    expected_gain: ExpectedGain | None = None
     topology: str | None = None
     application: tuple[Profile, ...] = ()
     runtime_s: float = 7200.0

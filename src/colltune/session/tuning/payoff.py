@@ -12,7 +12,7 @@ from colltune.core.units import format_duration
 from colltune.learn.expected_gain import ExpectedGain
 from colltune.mpi.installation import Installation, Library
 from colltune.mpi.job import Job, Scheduler
-from colltune.profile.application_profile import Profile, stakes
+from colltune.profile.application_profile import Profile, time_shares
 from colltune.prove.in_run.application_trial import Checked, runs_text
 from colltune.session.tuning.options import TuneOptions, TuneResult
 from colltune.store.tuning import Tuning
@@ -25,7 +25,7 @@ _LEAST_S = 10.0
 class Payoff:
     """Core-seconds: what the proven decisions are expected to save over the run time to come, and what tuning took.
 
-    ``proven`` decisions; ``measured`` of the ``at_stake`` kinds of calls (shape and size) that can be tuned.
+    ``proven`` decisions; ``measured`` of the ``kinds`` of calls (shape and size) that can be tuned.
     ``unknown``: why it is not known what is saved, and how to tune ``again``; "" where it is.
     """
 
@@ -35,14 +35,14 @@ class Payoff:
     runtime_s: float
     proven: int
     measured: int
-    at_stake: int
+    kinds: int
     unknown: str = ""
     again: str = ""
 
     def text(self) -> str:
         core_s = (self.saving_low_core_s, self.saving_core_s, self.cost_core_s)
         low, mean, cost = (f"{value / 3600.0:.3g}" for value in core_s)
-        seen = f"{self.measured} of its {self.at_stake} kinds of calls (collective, shape and size) were measured"
+        seen = f"{self.measured} of its {self.kinds} kinds of calls (collective, shape and size) were measured"
         if self.unknown:
             why = f"{self.unknown}, so it is not known what tuning saves"
             return f"{why}; cost {cost} core-hours. Tune again {self.again}."
@@ -93,14 +93,14 @@ def require_profiled_mpi(profile: Profile, here: Installation) -> None:
         )
 
 
-def stakes_of(
+def expected_gain_of(
     profile: Profile,
     runtime_s: float,
     catalogue: Catalogue,
     shape: tuple[int, int],
     note: Callable[[str], None] = lambda _text: None,
 ) -> ExpectedGain:
-    """The scenarios of ``profile`` that can be tuned on a job of ``shape`` (nodes, ppn), with what is at stake at each.
+    """The scenarios of ``profile`` that can be tuned on a job of ``shape`` (nodes, ppn), with their shares of the time.
 
     ``note`` hears of calls that need a larger job. Raises InputError where the job can form none of them, and where
     measuring could not save what it takes: there is nothing to do then, and that is fine.
@@ -108,7 +108,7 @@ def stakes_of(
     tunable = {
         name for name in COLLECTIVES if name in catalogue.entries and catalogue.entries[name].nothing_to_tune is None
     }
-    called = {scenario: part for scenario, part in stakes(profile).items() if scenario.collective in tunable}
+    called = {scenario: part for scenario, part in time_shares(profile).items() if scenario.collective in tunable}
     share = {one: part for one, part in called.items() if one.nodes <= shape[0] and one.ppn <= shape[1]}
     if len(share) < len(called):
         nodes, ppn = max(one.nodes for one in called), max(one.ppn for one in called)
@@ -121,15 +121,15 @@ def stakes_of(
                 what, f"Tune in a job of {nodes} nodes by --ppn {ppn}" if nodes > 1 else f"Give --ppn {ppn}"
             )
         note(f"{what}: {lost:.0%} of its time in collectives that can be tuned is left as it is")
-    at_stake = ExpectedGain(share, runtime_s, _call_s(profile))
-    if at_stake.budget_s() < _LEAST_S:
+    expected = ExpectedGain(share, runtime_s, _call_s(profile))
+    if expected.budget_s() < _LEAST_S:
         raise InputError(
             f"tuning cannot pay: of {format_duration(runtime_s)} the collectives that can be tuned take "
             f"{format_duration(sum(share.values()) * runtime_s)}, of which about "
-            f"{format_duration(at_stake.budget_s())} might be saved",
+            f"{format_duration(expected.budget_s())} might be saved",
             "Give the time of all runs to come by --runtime, if there are more; else leave the MPI as it is",
         )
-    return at_stake
+    return expected
 
 
 def for_application(
@@ -142,19 +142,19 @@ def for_application(
 ) -> TuneOptions:
     """``options`` for what ``profile`` calls: its collectives (of those named, if any), within what can be saved.
 
-    ``shape`` and ``note`` as of ``stakes_of``.
+    ``shape`` and ``note`` as of ``expected_gain_of``.
     """
-    at_stake = stakes_of(profile, runtime_s, catalogue, shape, note)
-    called = {scenario.collective for scenario in at_stake.share}
+    expected = expected_gain_of(profile, runtime_s, catalogue, shape, note)
+    called = {scenario.collective for scenario in expected.share}
     names = sorted(called & set(parse_collectives(options.collectives) or called))
     if not names:
         raise InputError(
             f"the application does not spend time in {', '.join(options.collectives)}",
             f"It does in {', '.join(called)}",
         )
-    at_stake = replace(at_stake, share={one: part for one, part in at_stake.share.items() if one.collective in names})
-    worth_s = at_stake.budget_s()
-    made = replace(options, collectives=names, runtime_s=runtime_s, stakes=at_stake)
+    expected = replace(expected, share={one: part for one, part in expected.share.items() if one.collective in names})
+    worth_s = expected.budget_s()
+    made = replace(options, collectives=names, runtime_s=runtime_s, expected_gain=expected)
     if worth_s >= options.budget_s:
         return made
     note(
@@ -177,35 +177,35 @@ def after_check(result: TuneResult, checked: Checked, tuning: Tuning, took_s: fl
     return replace(result, tuning=replace(tuning, summary=summary), decisions=refused(result.decisions, reasons))
 
 
-def payoff_of(result: TuneResult, at_stake: ExpectedGain, ranks: int) -> Payoff:
+def payoff_of(result: TuneResult, expected: ExpectedGain, ranks: int) -> Payoff:
     """What ``result`` is worth to the application."""
     kept = [decision for decision in result.decisions if decision.verdict is Verdict.KEPT]
     summary = result.tuning.summary
-    saved = _saved(kept, at_stake, {decision.scenario: decision.speedup.estimate for decision in kept})
-    low = _saved(kept, at_stake, {decision.scenario: decision.speedup.low for decision in kept})
+    saved = _saved(kept, expected, {decision.scenario: decision.speedup.estimate for decision in kept})
+    low = _saved(kept, expected, {decision.scenario: decision.speedup.low for decision in kept})
     measured = {sample.scenario for sample in result.outcome.samples if sample.times_s and sample.choice != DEFAULT}
     unknown = again = ""
     if not summary.gated:
         unknown, again = "Nothing was proven, as --gate off asks", "with the proof"
     elif summary.disturbance is not None and summary.disturbance.is_busy and not kept:
         unknown, again = "On the busy machine nothing was judged", "on idle processors"
-    elif not measured & at_stake.share.keys():
+    elif not measured & expected.share.keys():
         unknown, again = "None of its calls was measured", f"with {summary.more_time}"
     return Payoff(
         saved * ranks,
         low * ranks,
         summary.total_s * ranks,
-        at_stake.runtime_s,
+        expected.runtime_s,
         len(kept),
-        len(measured & at_stake.share.keys()),
-        len(at_stake.share),
+        len(measured & expected.share.keys()),
+        len(expected.share),
         unknown,
         again,
     )
 
 
-def _saved(kept: Sequence[Decision], at_stake: ExpectedGain, speedup: Mapping[Scenario, float]) -> float:
-    return sum(at_stake.saving_s(decision.scenario, 1.0 - 1.0 / speedup[decision.scenario]) for decision in kept)
+def _saved(kept: Sequence[Decision], expected: ExpectedGain, speedup: Mapping[Scenario, float]) -> float:
+    return sum(expected.saving_s(decision.scenario, 1.0 - 1.0 / speedup[decision.scenario]) for decision in kept)
 
 
 def _call_s(profile: Profile) -> dict[Scenario, float]:

@@ -182,15 +182,15 @@ def _said_texts(said: Iterable[Standing], collectives: Collection[str]) -> Itera
 
 
 def _space(bench: Bench, options: TuneOptions, collective: str) -> Space:
-    if options.stakes is None:
+    if options.expected_gain is None:
         space = _of_sizes(bench.space(collective, options.smallest_bytes, options.largest_bytes), options.sizes)
         return replace(space, weight=options.weights(bench.nodes, bench.ppn))
     fitting = [
         scenario
-        for scenario in sorted(options.stakes.share)
+        for scenario in sorted(options.expected_gain.share)
         if scenario.collective == collective and scenario.nodes <= bench.nodes and scenario.ppn <= bench.ppn
     ]
-    share = options.stakes.share
+    share = options.expected_gain.share
     least = min(share.values())  # of counts of nodes between those of the profile
     return Space(collective, tuple(fitting), bench.legal, lambda scenario: share.get(scenario, least))
 

@@ -149,6 +149,6 @@ def _tune_job(options: TuneOptions, out: Path, listener: Listener, stop: StopReq
     result = tune(bench, options, out, listener, stop, began_s)
     if options.check and application is not None and not result.outcome.interrupted:
         result = check_with_application(bench, result, application, options, out, listener, stop)
-    if options.stakes is None or result.outcome.interrupted:
+    if options.expected_gain is None or result.outcome.interrupted:
         return Finished(result)
-    return Finished(result, payoff_of(result, options.stakes, bench.nodes * bench.ppn))
+    return Finished(result, payoff_of(result, options.expected_gain, bench.nodes * bench.ppn))
