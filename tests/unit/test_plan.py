@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memory_bench import MemoryBench, MemoryLibrary
-from typer.testing import CliRunner
 
 import colltune
-from colltune.cli.app import app
 from colltune.core.errors import InputError
 from colltune.core.sample import Choice, Scenario, Status
 from colltune.core.space import Point
@@ -24,6 +22,7 @@ from colltune.search.extrapolate import Extrapolation
 from colltune.session.plan import Costs, LaunchCosts, calibrate, calibration_of, costs_of
 from colltune.session.tuning.options import TuneOptions
 from colltune.session.tuning.tune import tune
+from commands import colltune as command
 
 
 def truth(scenario: Scenario, choice: Choice) -> float:
@@ -163,14 +162,12 @@ def test_an_earlier_tuning_calibrates(tuned: Path) -> None:
 
 def test_the_command_prints_a_row_for_each_budget(tuned: Path) -> None:
     options = ["--from", str(tuned), "--nodes", "16", "--ppn", "8", "--budget", "10m", "--budget", "1h"]
-    done = CliRunner().invoke(app, ["plan", "bcast", *options])
-    assert done.exit_code == 0, done.output
-    lines = done.output.splitlines()
+    lines = command("plan", "bcast", *options, code=0).stdout.splitlines()
     assert lines[0] == "16 x 8 ranks: bcast"
     assert [line.split()[0] for line in lines if "up to" in line] == ["10m", "1h"]
-    assert "21.3" in done.output  # 600 s of 128 cores
-    again = CliRunner().invoke(app, ["plan", "bcast", *options[:6], "--budget", "1s", "--budget", "2s"])
-    (line,) = [line for line in again.output.splitlines() if "up to" in line]
+    assert any("21.3" in line for line in lines)  # 600 s of 128 cores
+    again = command("plan", "bcast", *options[:6], "--budget", "1s", "--budget", "2s", code=0).stdout
+    (line,) = [line for line in again.splitlines() if "up to" in line]
     assert line.split()[0].endswith("+")  # both would be the shortest tuning
 
 

@@ -9,16 +9,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 import colltune_study
-from colltune.cli.app import app
 from colltune.core.errors import InputError
 from colltune.core.sample import Choice, Scenario
 from colltune.predict.model import FILE, Range, TimesModel, load_model
 from colltune.predict.trees import Forest
 from colltune_study.training.learned_times import forest_of, learn_times
 from colltune_study.training.train import save_model, train_model
+from commands import colltune
 
 CHOICES = (Choice("recursive_doubling"), Choice("ring"), Choice("recexch", (("k", 4),)))
 PAIRS = [
@@ -76,9 +75,8 @@ def write_tables(place: Path, clusters: str) -> list[str]:
 
 def test_the_command_trains_on_tables_of_times(tmp_path: Path) -> None:
     tables, out = write_tables(tmp_path, "ab"), tmp_path / "model.npz"
-    done = CliRunner().invoke(app, ["study", "train", *tables, "--out", str(out)])
-    assert done.exit_code == 0, done.output
-    assert "allreduce: times of a, b; 2 kinds of choices" in done.output
+    done = colltune("study", "train", *tables, "--out", str(out), code=0)
+    assert "allreduce: times of a, b; 2 kinds of choices" in done.stdout + done.stderr
     pairs = [(Scenario("allreduce", 8, 2, 1 << 20), Choice(name)) for name in ("recursive_doubling", "ring")]
     doubling, ring = load_model(out).of("allreduce").predict(pairs).log_time
     assert doubling < ring
@@ -92,15 +90,15 @@ def test_the_command_trains_on_tables_of_times(tmp_path: Path) -> None:
 def test_the_same_tables_make_the_same_model_byte_by_byte(tmp_path: Path) -> None:
     tables, made = write_tables(tmp_path, "abc"), [tmp_path / "first.npz", tmp_path / "again.npz"]
     for out in made:
-        assert CliRunner().invoke(app, ["study", "train", *tables, "--out", str(out)]).exit_code == 0
+        colltune("study", "train", *tables, "--out", str(out), code=0)
     assert made[0].read_bytes() == made[1].read_bytes()
 
 
 def test_one_cluster_or_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="two clusters"):
         train_model({"allreduce": {"a": table(1)}})
-    done = CliRunner().invoke(app, ["study", "train", *write_tables(tmp_path, "a"), "--out", str(tmp_path / "m.npz")])
-    assert "two clusters" in str(done.exception)
+    words = ("study", "train", *write_tables(tmp_path, "a"), "--out", str(tmp_path / "m.npz"))
+    assert "two clusters" in colltune(*words, code=2).stderr
     with pytest.raises(InputError, match="clusters"):
         colltune_study.train(Path(write_tables(tmp_path, "a")[0]), tmp_path / "m.npz")
     assert not (tmp_path / "m.npz").exists()

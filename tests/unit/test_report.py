@@ -6,12 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 from written_summary import read_summary
 
-from colltune.cli.app import app
 from colltune.core.disturbance import Disturbance
-from colltune.core.errors import InputError
 from colltune.core.interval import Interval
 from colltune.core.proven import Decision, StopReason, Summary, Verdict
 from colltune.core.rules import Rule, RuleSet
@@ -25,7 +22,7 @@ from colltune.report.job import shape_gains
 from colltune.session.explain import load_findings
 from colltune.store.journal import Journal
 from colltune.store.tuning import JOURNAL, Tuning, save_tuning
-from commands import run_to_end
+from commands import colltune, run_to_end
 
 HERE = Environment("mpich", "5.0.2", "0" * 64, "a machine", 2, 2, "single", {})
 RING, TREE = Choice("ring"), Choice("tree", (("k", 4),))
@@ -34,7 +31,6 @@ RULES = RuleSet(
     SizeBasis.MESSAGE,
     (Rule(2, 4, 4096, RING), Rule(2, 4, None, DEFAULT), Rule(2, None, None, DEFAULT), Rule(None, None, None, DEFAULT)),
 )
-RUNNER = CliRunner()
 KEPT = {"verdict": "kept", "ratios": [2.0, 1.9, 2.1], "low": 1.9, "reason": "at least 1.90 times as fast"}
 REFUSED = {"verdict": "refused", "ratios": [1.01], "reason": "not 1.03 times as fast in 1 of 1 fresh groups"}
 GATE = [
@@ -183,16 +179,14 @@ def test_without_a_proof_the_summary_says_so() -> None:
 
 
 def test_the_text_report_shows_what_runs_gains_refusals_and_environment(tuned: Path) -> None:
-    shown = RUNNER.invoke(app, ["report", str(tuned), "--text", "--all"])
-    assert shown.exit_code == 0
+    shown = colltune("report", str(tuned), "--text", "--all", code=0).stdout
     for part in ("A ring", "A 4 KiB; . 8 KiB", "tree(k=4): not 1.03 times", "MPI: mpich 5.0.2"):
-        assert part in " ".join(shown.output.split())
+        assert part in " ".join(shown.split())
     assert not (tuned / "report.html").exists()
 
 
 def test_the_page_stands_alone_and_holds_the_numbers(tuned: Path) -> None:
-    shown = RUNNER.invoke(app, ["report", str(tuned)])
-    assert shown.exit_code == 0
+    colltune("report", str(tuned), code=0)
     page = (tuned / "report.html").read_text(encoding="utf-8")
     assert "src=" not in page.split("<main")[1].split('<script id="cells"')[0]
     assert "<link" not in page
@@ -325,14 +319,12 @@ def test_an_application_is_told_its_profile_and_what_each_region_saves_it() -> N
 
 @pytest.mark.parametrize(("suffix", "begin"), [("svg", b"<svg"), ("png", b"\x89PNG")])
 def test_the_summary_is_a_picture_for_a_ticket(tuned: Path, suffix: str, begin: bytes) -> None:
-    shown = RUNNER.invoke(app, ["report", str(tuned), "--picture", str(tuned / f"summary.{suffix}")])
-    assert shown.exit_code == 0
+    colltune("report", str(tuned), "--picture", str(tuned / f"summary.{suffix}"), code=0)
     picture = (tuned / f"summary.{suffix}").read_bytes()
     assert picture.startswith(begin)
     if suffix == "svg":
         assert b"allreduce 2.00x (at least 1.90)" in picture
-    refused = RUNNER.invoke(app, ["report", str(tuned), "--picture", str(tuned / "summary.gif")])
-    assert isinstance(refused.exception, InputError)
+    colltune("report", str(tuned), "--picture", str(tuned / "summary.gif"), code=2)
 
 
 def test_names_in_a_tuning_cannot_leave_the_page() -> None:
@@ -341,6 +333,6 @@ def test_names_in_a_tuning_cannot_leave_the_page() -> None:
 
 
 def test_an_unwritable_page_is_said_in_one_line(tuned: Path) -> None:
-    shown = RUNNER.invoke(app, ["report", str(tuned), "--out", str(tuned / "absent" / "r.html")])
-    assert isinstance(shown.exception, InputError)
-    assert "Give another file by --out" in str(shown.exception)
+    shown = colltune("report", str(tuned), "--out", str(tuned / "absent" / "r.html"), code=2).stderr
+    assert "Give another file by --out" in shown
+    assert shown.count("\n") == 1

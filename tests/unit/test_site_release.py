@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 from application_history import leave_run
 from test_site_store import HERE, KEY, NOW_S, entry
-from typer.testing import CliRunner
 
-from colltune.cli.app import app
 from colltune.core.errors import InputError
 from colltune.core.proven import Decision, Summary, Verdict
 from colltune.core.rules import Rule, RuleSet
@@ -23,6 +21,7 @@ from colltune.site.knowledge import STALE_S
 from colltune.site.release import activate, active, publish, read_release, releases, rollback
 from colltune.site.store import SiteStore
 from colltune.store.tuning import MANIFEST, Provisional, Tuning, load_tuning, save_tuning
+from commands import colltune
 
 TREE = Choice("tree")
 FILES = {"mpich/mpich-coll.json": b'{"collective=bcast": {}}'}
@@ -187,9 +186,7 @@ def test_the_commands_of_an_administrator(store: SiteStore, tmp_path: Path, monk
     monkeypatch.setattr("time.time", lambda: NOW)
 
     def said(*arguments: str, code: int = 0) -> str:
-        done = CliRunner().invoke(app, ["site", *arguments])
-        assert done.exit_code == code, done.output
-        return done.output
+        return colltune("site", *arguments, code=code).stdout
 
     shown = said("status")
     assert "mpich 5.0.2 (abababab), single, a CPU, 2 cores, ethernet: 2 entries of 1 users" in shown

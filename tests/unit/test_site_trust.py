@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 from test_site_release import NOW, lint, tuned
 from test_site_store import HERE, KEY, NOW_S, entry
-from typer.testing import CliRunner
 
-from colltune.cli.app import app
 from colltune.core.errors import InputError
 from colltune.core.sample import Choice
 from colltune.session.site.publish import described, lost_here, publish_here
@@ -22,6 +20,7 @@ from colltune.site.index import open_index
 from colltune.site.release import activate, publish, releases
 from colltune.site.store import SiteStore
 from colltune.store.tuning import MANIFEST
+from commands import colltune
 from lint_trees import complete_file
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can write as other users")
@@ -93,14 +92,12 @@ def test_publish_shows_what_it_hands_out_and_takes_the_word_of_a_trusted_user(
     outside_of_a_job(monkeypatch)
     made = tuned(tmp_path, 2, choice=Choice("binomial"), files={FILE: complete_file()})
     added_by(store, EVE, replace(made, files={FILE: complete_file(), MANIFEST: made.files[MANIFEST]}))
-    refused = CliRunner().invoke(app, ["site", "publish"])
-    assert isinstance(refused.exception, InputError)
+    colltune("site", "publish", code=2)
     assert releases(store) == []
-    done = CliRunner().invoke(app, ["site", "publish", "--trust", str(EVE)])
-    assert done.exit_code == 0, done.output
-    assert f"said by {EVE}" in done.output
-    assert "  bcast: binomial\n" in done.output
-    assert f"  sets {VARIABLE}={{directory}}/{FILE}\n" in done.output
+    done = colltune("site", "publish", "--trust", str(EVE), code=0)
+    assert f"said by {EVE}" in done.stdout
+    assert "  bcast: binomial\n" in done.stdout
+    assert f"  sets {VARIABLE}={{directory}}/{FILE}\n" in done.stdout
 
 
 def outside_of_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,14 +142,13 @@ def test_what_is_revoked_is_believed_by_nobody(
         added_by(store, EVE, entry(10 + number))
     assert len(publish(store, "root", "1", lint, NOW, trusted=[EVE]).tunings) == 2
     assert len(open_index(store, KEY).entries) == 11
-    done = CliRunner().invoke(app, ["site", "revoke", str(EVE) if what == "user" else name[:12]])
-    assert done.exit_code == 0, done.output
+    colltune("site", "revoke", str(EVE) if what == "user" else name[:12], code=0)
     index = open_index(store, KEY)
     assert len(index.entries) == (1 if what == "user" else 10)
     assert name not in {one.name for one in index.entries}
     assert [one.nodes for one in publish(store, "root", "1", lint, NOW + 1, trusted=[EVE]).tunings] == [4]
     assert store.place(KEY, name).exists()  # and can be believed again
-    assert CliRunner().invoke(app, ["site", "revoke", "nobody-of-this-name"]).exit_code != 0
+    colltune("site", "revoke", "nobody-of-this-name", code=2)
 
 
 def test_outside_of_a_job_nothing_is_measured_anew() -> None:
@@ -172,9 +168,8 @@ def test_a_signed_release_is_verified_as_its_module_says_and_no_other(
     def published(key: str, when_s: float) -> Path:
         monkeypatch.setattr("time.time", lambda: when_s)
         store.add(tuned(tmp_path, 2))
-        done = CliRunner().invoke(app, ["site", "publish", "--sign", str(tmp_path / key)])
-        assert done.exit_code == 0, done.output
-        return store.outbox / "releases" / done.output.split("published ")[1].split(".")[0]
+        done = colltune("site", "publish", "--sign", str(tmp_path / key), code=0)
+        return store.outbox / "releases" / done.stdout.split("published ")[1].split(".")[0]
 
     def is_verified(place: Path) -> bool:
         """By the lines of the module's help."""
