@@ -21,8 +21,8 @@ from colltune.core.sample import COLLECTIVES, DEFAULT, Choice, Scenario
 from colltune.machine.compile import build
 from colltune.measure.request import resolve_settings
 from colltune.mpi.installation import Installation
-from colltune.traffic import schedule_of
 from colltune.traffic.rounds import AllPairs, Floats, Schedule
+from colltune_study.training.recorded_algorithms import schedule_of
 from commands import run_to_end
 
 _PATIENCE_S = 300

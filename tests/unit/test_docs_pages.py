@@ -169,7 +169,7 @@ _COMMENT = re.compile(r'/\*.*?\*/|""".*?"""|(?:#|//)[^\n]*', re.DOTALL)
 HOW_TO = ROOT / "docs" / "how-to"
 SOURCE = ROOT / "src" / "colltune"
 # Places that know a library by name, outside of what is its own: its emitter, its linter, its backend, its catalogue.
-_OWN = re.compile(r"(emit|catalog)/.*openmpi|backends/openmpi|emit/openmpi|traffic/(recorded|describe)")
+_OWN = re.compile(r"(emit|catalog)/.*openmpi|backends/openmpi|emit/openmpi")
 _BY_NAME = re.compile(
     r"Library\.OPENMPI|[\"']openmpi[\"']\)?(?::| if|,| and|\s*$)|[!=]= [\"']openmpi[\"']", re.MULTILINE
 )

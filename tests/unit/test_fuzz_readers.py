@@ -102,7 +102,7 @@ OURS = {
     "simulated.simulated_catalogue": "a file of the package",
     "simulated.simulated_cluster": "sources of the package",
     "core.extras": "a file of the package",
-    "traffic.recorded_algorithms": "a file of the package",
+    "training.recorded_algorithms": "a file of the package",
     "store.grid": "a file of the package",
     "site.modules": "files of the package",
     "site.index_rows": "a file of the package",

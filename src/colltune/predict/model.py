@@ -42,7 +42,7 @@ _PLAIN = 8
 # A scenario, the default's algorithm, and others to compare with it.
 Group = tuple[Scenario, Choice, Sequence[Choice]]
 # A collective without tables uses those of the one that moves the same data in the same way.
-_LIKE = {"reduce_scatter_block": "reduce_scatter"}
+LIKE = {"reduce_scatter_block": "reduce_scatter"}
 
 
 def prior_rows(sent: Sent, column: Mapping[Kind, int], values: Floats) -> Floats:
@@ -138,11 +138,11 @@ class TimesModel:
 
     def knows(self, collective: str) -> bool:
         """Whether other clusters measured it, or one that moves the same data in the same way."""
-        return _LIKE.get(collective, collective) in self.collectives
+        return LIKE.get(collective, collective) in self.collectives
 
     def of(self, collective: str) -> CollectiveTimes:
         """Raises KeyError for what is not known."""
-        return self.collectives[_LIKE.get(collective, collective)]
+        return self.collectives[LIKE.get(collective, collective)]
 
     def against(self, collective: str, groups: Sequence[Group]) -> tuple[Floats, Floats]:
         """(n,): mean and deviation of the log time of each choice of each group over that of the group's default.

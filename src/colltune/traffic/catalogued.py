@@ -9,9 +9,9 @@ from functools import lru_cache
 import numpy as np
 
 from colltune.traffic import exchanges as ex
-from colltune.traffic import grouped, trees
+from colltune.traffic import trees
 from colltune.traffic.names import Plan, Planner, ScheduleSetting, first_match
-from colltune.traffic.rounds import Round, Schedule, on_ranks, round_of, schedule
+from colltune.traffic.rounds import Round, Schedule, on_groups, on_ranks, round_of, schedule
 
 _LARGE_CHUNK = 1 << 62
 # MPIR_CVAR_ALLGATHERV_PIPELINE_MSG_SIZE
@@ -42,8 +42,6 @@ def _tree(make: str, s: ScheduleSetting, radix: int) -> trees.Tree:
             return trees.kary(s.ranks, radix)
         case "by_level":
             return trees.by_level(s.ranks, radix)
-        case "doubling":
-            return trees.doubling(s.ranks)
     return trees.kary(s.ranks, s.ranks)
 
 
@@ -207,19 +205,30 @@ def _two_level(between: Plan, reduce: bool, bcast: bool) -> Planner:
     """A reduction up every node's tree, ``between`` the first ranks, a broadcast down every node's tree."""
 
     def plan(s: ScheduleSetting) -> Schedule | None:
-        top = between(ScheduleSetting(s.nodes, 1, s.size_bytes, s.parameters))
+        top, tree = between(ScheduleSetting(s.nodes, 1, s.size_bytes, s.parameters)), trees.knomial(s.ppn)
         if top is None:
             return None
-        return grouped.two_level(s.nodes, s.ppn, top, reduce=reduce, bcast=bcast)
+        among = on_ranks(top, np.arange(0, s.ranks, s.ppn)) if s.nodes > 1 else Schedule(())
+        if s.ppn < 2:
+            return among
+        before = on_groups(trees.up(tree, 1), s.ranks, s.ppn) if reduce else Schedule(())
+        return before.then(among).then(on_groups(trees.down(tree, 1), s.ranks, s.ppn) if bcast else Schedule(()))
 
     return Planner(plan, sized=True)
+
+
+# What is not as in COMMON.
+MPICH: "Table" = {
+    "allgatherv": ((r"ring", Planner(lambda s: _cut_ring(s.ranks, 1.0, s.size_bytes), sized=True)),),
+    "allreduce": ((r"ring", Planner(_cut_ring_allreduce, sized=True)),),
+}
 
 
 def _composed(collective: str, reduce: bool, bcast: bool) -> Planner:
     """MPICH's compositions with an algorithm between the nodes; inside a node, shared memory or a tree."""
 
     def plan(s: ScheduleSetting, below: str = "") -> Schedule | None:
-        find = first_match((OF_LIBRARY["mpich"], COMMON), collective, below)
+        find = first_match((MPICH, COMMON), collective, below)
         return _two_level(find, reduce, bcast)(s) if find is not None else None
 
     return Planner(plan, sized=True)
@@ -245,6 +254,7 @@ _ALLGATHER = (
     (r"ring", Planner(lambda s: ex.ring(s.ranks, 1.0, s.ranks - 1))),
     (r"nb", Planner(_unblocked_allgather, sized=True)),
     (r"neighbor(?:_exchange)?", Planner(_neighbor)),
+    (r"sparbit", Planner(lambda s: ex.sparbit(s.ranks, 1.0))),
     (r"(?:basic_)?linear", Planner(_linear_allgather)),
     (r"gather_bcast", Planner(_gather_bcast)),
     (r"two_proc", Planner(lambda s: ex.all_pairs(s.ranks, 1.0, 1))),
@@ -271,7 +281,7 @@ COMMON: Table = {
     ),
     "alltoall": (
         (r"(?:k_|modified_)?brucks?", Planner(lambda s: ex.bruck_alltoall(s.ranks, s.number("k", 2), 1.0))),
-        (r"pairwise|two_proc", Planner(lambda s: ex.all_pairs(s.ranks, 1.0, 1))),
+        (r"pairwise(?:_\w+)?|two_proc", Planner(lambda s: ex.all_pairs(s.ranks, 1.0, 1))),
         (r"scattered", Planner(lambda s: ex.all_pairs(s.ranks, 1.0, 32))),
         (r"nb", Planner(_unblocked_alltoall, sized=True)),
         (r"(?:basic_)?linear", Planner(lambda s: ex.all_pairs(s.ranks, 1.0, s.ranks))),
@@ -334,25 +344,3 @@ COMMON["reduce_scatter_block"] = (
     (r"nb", Planner(lambda s: _unblocked_scatter(s, s.size_bytes // 4), sized=True)),
     *COMMON["reduce_scatter"],
 )
-
-OF_LIBRARY: dict[str, Table] = {
-    "mpich": {
-        "allgatherv": ((r"ring", Planner(lambda s: _cut_ring(s.ranks, 1.0, s.size_bytes), sized=True)),),
-        "allreduce": ((r"ring", Planner(_cut_ring_allreduce, sized=True)),),
-    },
-    "openmpi": {
-        "allreduce": ((r"rabenseifner", Planner(lambda s: ex.rabenseifner_by_halves(s.ranks))),),
-        "bcast": (
-            (r"binomial", _down("doubling", width=1)),
-            (r"knomial", _down("knomial", 4)),
-            (
-                r"chain",
-                Planner(lambda s: trees.down(trees.chains(s.ranks, s.number("fanout", 4)), s.number("fanout", 4))),
-            ),
-        ),
-        "reduce": ((r"rabenseifner", Planner(lambda s: ex.rabenseifner_by_halves(s.ranks, to_root=True))),),
-        "reduce_scatter_block": (
-            (r"butterfly", Planner(lambda s: ex.butterfly(s.ranks, 1.0 / s.ranks, mirrored=False))),
-        ),
-    },
-}

@@ -11,9 +11,8 @@ from functools import lru_cache
 import numpy as np
 
 from colltune.core.sample import Choice, Scenario
-from colltune.traffic.catalogued import COMMON, OF_LIBRARY
+from colltune.traffic.catalogued import COMMON, Table
 from colltune.traffic.names import Parameters, Planner, ScheduleSetting, first_match
-from colltune.traffic.recorded_algorithms import RECORDED
 from colltune.traffic.rounds import AllPairs, Floats, Ranks, Round, Schedule
 
 # What one call does: counts of messages and rounds, and bytes, summed over the rounds. ``network_rounds`` and
@@ -39,40 +38,37 @@ _MOST_RANKS = 16384
 _AT_ONCE = 1 << 17
 
 
+_tables = [COMMON]
+
+
+def describe_also(table: Table) -> None:
+    """Adds names that no catalogue has: those of recorded tables (``colltune_study.training``)."""
+    _tables.append(table)
+    _planner.cache_clear()
+
+
 @lru_cache(maxsize=10_000)
-def _planner(collective: str, algorithm: str, library: str = "") -> Planner | None:
+def _planner(collective: str, algorithm: str) -> Planner | None:
     """The planner of a name; None where nobody described it."""
-    return first_match((OF_LIBRARY.get(library, {}), COMMON, RECORDED), collective, algorithm)
+    return first_match(_tables, collective, algorithm)
 
 
-def known(collective: str, choice: Choice, library: str = "") -> bool:
-    """Whether the choice has a description."""
-    return _planner(collective, choice.algorithm, library) is not None
-
-
-def traffic_of(pairs: Sequence[tuple[Scenario, Choice]], library: str = "") -> Floats:
+def traffic_of(pairs: Sequence[tuple[Scenario, Choice]]) -> Floats:
     """(n, len(COLUMNS)): what each choice sends at its scenario, in their order.
 
     NaN for an algorithm that nobody described, or that cannot run there, and on more ranks than there is time to go
-    through. ``library``: "mpich", "openmpi" or "", for names that mean different messages in different libraries.
+    through.
     """
     rows: dict[tuple[Planner | None, int, int, int, Parameters], int] = {}
     own = []
     for scenario, choice in pairs:
-        find = _planner(scenario.collective, choice.algorithm, library)
+        find = _planner(scenario.collective, choice.algorithm)
         # Most schedules are the same for all sizes: those that are not say so by ``Planner.sized``.
         size = scenario.size_bytes if find is not None and find.sized else 0
         own.append(rows.setdefault((find, scenario.nodes, scenario.ppn, size, choice.parameters), len(rows)))
     sums = np.array([_sums(*key) for key in rows]).reshape(-1, len(COLUMNS))
     sizes = np.array([float(scenario.size_bytes) for scenario, _ in pairs])
     return np.asarray(sums[own] * np.where(_IN_BYTES, sizes[:, None], 1.0))
-
-
-def schedule_of(scenario: Scenario, choice: Choice, library: str = "") -> Schedule | None:
-    """The rounds themselves."""
-    find = _planner(scenario.collective, choice.algorithm, library)
-    setting = ScheduleSetting(scenario.nodes, scenario.ppn, scenario.size_bytes, choice.parameters)
-    return find(setting) if find is not None else None
 
 
 # By the planner, for several names may stand for one.

@@ -141,27 +141,14 @@ def rabenseifner(p: int) -> Schedule:
     return fold.into(1.0).then(among).then(backwards(among)).then(fold.out(1.0))
 
 
-def rabenseifner_by_halves(p: int, *, to_root: bool = False) -> Schedule:
-    """Open MPI's: the two of a pair each reduce a half before the even one goes on."""
-    fold = Fold(p, evens=True)
-    equal = np.ones(fold.power, dtype=np.intp)
-    both = np.concatenate([fold.idle, fold.busy])
-    swap = schedule(iter([round_of(both, np.concatenate([fold.busy, fold.idle]), 0.5, reduces=True)]))
-    swap = swap.then(schedule(iter([round_of(fold.idle, fold.busy, 0.5)])))
-    among, _ = halving(fold.members, 1.0 / fold.power, equal, far_first=False)
-    if to_root:
-        return swap.then(among).then(_gather_back(among, fold.members))
-    return swap.then(among).then(backwards(among)).then(fold.out(1.0))
-
-
 def halving_gather(p: int) -> Schedule:
     """Rabenseifner's reduce: halving, then a binomial gather to rank 0."""
     fold = Fold(p, evens=True)
     among, _ = halving(fold.members, 1.0 / fold.power, np.ones(fold.power, dtype=np.intp), far_first=False)
-    return fold.into(1.0).then(among).then(_gather_back(among, fold.members))
+    return fold.into(1.0).then(among).then(gather_back(among, fold.members))
 
 
-def _gather_back(among: Schedule, members: Ranks) -> Schedule:
+def gather_back(among: Schedule, members: Ranks) -> Schedule:
     """The allgather of a halving with only those messages that go towards the first member."""
     place = {int(rank): at for at, rank in enumerate(members)}
     rounds = [step for step in among.steps if isinstance(step, Round)]
@@ -259,6 +246,21 @@ def neighbor_exchange(p: int, share: float) -> Schedule:
         round_of(ranks, first, 2 * share, others // 2),
     ]
     return schedule(iter(steps))
+
+
+def sparbit(p: int, share: float) -> Schedule:
+    """The data of Bruck's allgather over halving distances, block by block."""
+    ranks = np.arange(p)
+
+    def steps() -> Iterator[Round]:
+        have, reach = 1, 1 << max((p - 1).bit_length() - 1, 0)
+        while reach >= 1 and have < p:
+            blocks = min(have, p - have)
+            yield Round(ranks, (ranks + reach) % p, np.full(p, share * blocks), pieces=float(blocks))
+            have += blocks
+            reach //= 2
+
+    return schedule(steps())
 
 
 def dissemination(p: int, k: int) -> Schedule:

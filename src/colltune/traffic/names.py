@@ -1,7 +1,4 @@
-"""Which schedule an algorithm's name stands for, in the catalogues and in recorded tables.
-
-The first pattern that matches the whole name decides. Those of a ``library`` come before the common ones.
-"""
+"""Which schedule an algorithm's name stands for: the first pattern that matches the whole name decides."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence

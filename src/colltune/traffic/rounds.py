@@ -104,3 +104,8 @@ def at_once(plans: Sequence[Schedule]) -> Schedule:
             )
             steps.append(replace(first, source=source, target=target, share=share))
     return Schedule(tuple(steps), max(plan.copied for plan in plans), max(plan.memory for plan in plans))
+
+
+def on_groups(plan: Schedule, p: int, size: int) -> Schedule:
+    """``plan`` of ``size`` ranks, on every ``size`` ranks in a row."""
+    return at_once([on_ranks(plan, np.arange(first, first + size)) for first in range(0, p, size)])

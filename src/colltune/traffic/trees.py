@@ -63,27 +63,6 @@ def by_level(p: int, k: int) -> Tree:
     return children
 
 
-def doubling(p: int) -> Tree:
-    """Open MPI's binomial tree: r serves r + 2^i for all 2^i above r."""
-    return [
-        [rank + (1 << i) for i in range(p.bit_length()) if 1 << i > rank and rank + (1 << i) < p] for rank in range(p)
-    ]
-
-
-def chains(p: int, fanout: int) -> Tree:
-    """Open MPI's chains: the root feeds ``fanout`` chains of nearly equal length."""
-    children: Tree = [[] for _ in range(p)]
-    count = min(fanout, p - 1)
-    first = 1
-    for place in range(count):
-        length = (p - 1) // count + (place < (p - 1) % count)
-        children[0].append(first)
-        for rank in range(first, first + length - 1):
-            children[rank].append(rank + 1)
-        first += length
-    return children
-
-
 def in_order(p: int) -> Tree:
     """Open MPI's in-order binary tree, whose root is the last rank: left and right parts are ranges of ranks."""
     children: Tree = [[] for _ in range(p)]

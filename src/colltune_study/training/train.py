@@ -18,6 +18,7 @@ from colltune_study.recorded.dataset import load_grids
 from colltune_study.training.learned_times import Times, learn_times, times_of
 from colltune_study.training.pair_kernel import amplitudes
 from colltune_study.training.pair_kernel_fit import fit_pair_theta, studies_of
+from colltune_study.training.recorded_algorithms import catalogued
 
 # A table with fewer scenarios says little about a cluster.
 FEWEST_SCENARIOS = 12
@@ -64,7 +65,7 @@ def save_model(model: TimesModel, path: Path) -> None:
     collectives = {}
     for collective, one in sorted(model.collectives.items()):
         collectives[collective] = {
-            "measured": [(format_choice(choice), count) for choice, count in one.measured],
+            "measured": [(format_choice(catalogued(collective, choice)), count) for choice, count in one.measured],
             "constants": one.constants.tolist(),
             "bearable": one.bearable if np.isfinite(one.bearable) else None,
             "clusters": one.clusters,
