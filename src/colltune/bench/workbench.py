@@ -31,7 +31,7 @@ from colltune.measure.watch import Watch, our_process
 from colltune.mpi.detect import ask_flux, describe_machine, find_mpi
 from colltune.mpi.host_files import write_host_file
 from colltune.mpi.installation import Installation
-from colltune.mpi.job import Job, Scheduler, find_job
+from colltune.mpi.job import Job, find_job
 from colltune.mpi.launch import Command, LaunchRequest, launch
 from colltune.mpi.launch_line import LaunchLine, job_of_line, parse_launch_line
 from colltune.mpi.programs import program_for
@@ -42,15 +42,6 @@ from colltune.store.tuning import Tuning, write_files
 
 THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
 _PATIENCE_S = 120.0
-_ONE_EACH = (
-    "the scheduler grants each node one rank. If your program runs more, ask for them (mpiprocs of PBS, "
-    "--ntasks-per-node of Slurm), give --ppn, or your own launch line behind --"
-)
-_CROWDED = (
-    "there are more ranks than cores: times then say more about the operating system's scheduler than about MPI. "
-    "Give --ppn, or tune inside a job"
-)
-_UNEVEN = "{} grants {} to {} ranks a node; each gets {} here. For more, name nodes that are alike by --hostfile"
 
 
 @dataclass(frozen=True)
@@ -141,13 +132,8 @@ class Workbench:
 
     @property
     def warnings(self) -> list[str]:
-        crowded = any(self.ppn > node.slots for node in self.job.nodes[: self.nodes])
-        lonely = self.ppn == 1 and self.line is None and self.job.scheduler in (Scheduler.PBS, Scheduler.SLURM)
-        slots = {node.slots for node in self.job.nodes[: self.nodes]}
-        uneven = self.line is None and self.ppn == min(slots) < max(slots)
-        notes = [self.catalogue.warning, self.job.part, _ONE_EACH if lonely else "", _CROWDED if crowded else ""]
-        notes.append(_UNEVEN.format(self.job.scheduler, self.ppn, max(slots), self.ppn) if uneven else "")
-        return [text for text in notes if text]
+        remarks = self.job.remarks(self.nodes, self.ppn, own_line=self.line is not None)
+        return [text for text in (self.catalogue.warning, *remarks) if text]
 
     def settings(self, collective: str, choice: Choice) -> Settings | None:
         """The control variables of a choice with their integers; None where this library does not know them."""

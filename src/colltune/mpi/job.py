@@ -15,6 +15,16 @@ from colltune.machine.files import read_file
 _FIRST = "_HET_GROUP_0"  # how variables end that are of the first component of a Slurm job
 _HOST_FILE = "Write a host or a list of hosts in each line, for example node01, node01:8 or node[01-04]:8"
 
+_ONE_EACH = (
+    "the scheduler grants each node one rank. If your program runs more, ask for them (mpiprocs of PBS, "
+    "--ntasks-per-node of Slurm), give --ppn, or your own launch line behind --"
+)
+_CROWDED = (
+    "there are more ranks than cores: times then say more about the operating system's scheduler than about MPI. "
+    "Give --ppn, or tune inside a job"
+)
+_UNEVEN = "{} grants {} to {} ranks a node; each gets {} here. For more, name nodes that are alike by --hostfile"
+
 
 class Scheduler(StrEnum):
     SLURM = "slurm"
@@ -53,6 +63,19 @@ class Job:
     def ppn(self) -> int:
         """Ranks that every node takes."""
         return min(node.slots for node in self.nodes)
+
+    def remarks(self, nodes: int, ppn: int, *, own_line: bool) -> list[str]:
+        """What to know of running ``ppn`` ranks on each of the first ``nodes``, by the user's line or by ours."""
+        slots = [node.slots for node in self.nodes[:nodes]]
+        lonely = ppn == 1 and not own_line and self.scheduler in (Scheduler.PBS, Scheduler.SLURM)
+        uneven = not own_line and ppn == min(slots) < max(slots)
+        remarks = (
+            (self.part, bool(self.part)),
+            (_ONE_EACH, lonely),
+            (_CROWDED, ppn > min(slots)),
+            (_UNEVEN.format(self.scheduler, ppn, max(slots), ppn), uneven),
+        )
+        return [text for text, holds in remarks if holds]
 
 
 def find_job(
