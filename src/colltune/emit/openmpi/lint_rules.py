@@ -1,4 +1,4 @@
-"""Checks a file of rules for Open MPI's coll/tuned, of any origin, and makes a corrected copy.
+"""Checks a file of rules for Open MPI's coll/tuned, of any origin.
 
 The library reads such a file leniently and does not check it: words that are not numbers are skipped, a fault in the
 structure makes it ignore the whole file without a message, and a rule is followed whether its algorithm fits the call
@@ -6,26 +6,17 @@ or not.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import cast
 
 from colltune.catalog import Catalogue, Need
 from colltune.catalog.catalogue import OpenMpiCatalogue
 from colltune.core.sample import SizeBasis
-from colltune.emit.lint.check import HARMLESS, Check, FindingsOfFile
+from colltune.emit.lint.check import HARMLESS, Check, FindingsOfFile, in_order
 from colltune.emit.openmpi.reader import ReadError, Row, Rows, RuleCommunicator, read_rows
 
 # Collectives of coll/tuned that the catalogue leaves out: number, name and largest algorithm.
 _OTHERS = {4: ("alltoallv", 2), 8: ("exscan", 2), 14: ("scan", 2)}
-
-
-@dataclass(frozen=True)
-class _Fault:
-    """A finding and the row that it is about; None for the whole file, or for what a corrected copy may keep."""
-
-    check: Check
-    row: Row | None = None
 
 
 def lint_rules_files(files: Mapping[str, bytes], version: str, catalogue: Catalogue) -> list[Check]:
@@ -33,16 +24,17 @@ def lint_rules_files(files: Mapping[str, bytes], version: str, catalogue: Catalo
 
     ``version`` is the Open MPI that is to read them, and ``catalogue`` is of that version. Any bytes are taken.
     """
-    findings: list[Check] = []
-    for name, data in files.items():
-        try:
-            rows = read_rows(data, name, version)
-        except ReadError as error:
-            findings += error.checks
-            continue
-        faults = _Lint(name, rows, version, cast(OpenMpiCatalogue, catalogue)).faults()
-        findings += sorted(dict.fromkeys([*rows.findings, *(f.check for f in faults)]), key=lambda check: check.line)
-    return findings
+    return in_order(files, lambda name, data: _lint(name, data, version, cast(OpenMpiCatalogue, catalogue)))
+
+
+def _lint(name: str, data: bytes, version: str, catalogue: OpenMpiCatalogue) -> Iterator[Check]:
+    try:
+        rows = read_rows(data, name, version)
+    except ReadError as error:
+        yield from error.checks
+        return
+    yield from rows.findings
+    yield from _Lint(name, rows, version, catalogue).findings()
 
 
 class _Lint(FindingsOfFile):
@@ -53,22 +45,20 @@ class _Lint(FindingsOfFile):
         self._catalogue = catalogue
         self._entries = catalogue.numbered()
 
-    def faults(self) -> list[_Fault]:
-        faulty: list[_Fault] = []
+    def findings(self) -> Iterator[Check]:
         seen: dict[int, int] = {}
         for collective in self._rows.collectives:
             number, line = collective.number, collective.line
             called = self._called(number)
             if number in seen:
-                faulty.append(self._of_all("collective-twice", line, (called,), called=called, before=seen[number]))
+                yield self.finding("collective-twice", line, (called,), called=called, before=seen[number])
             seen[number] = line
             if number not in self._entries and number not in _OTHERS:
-                faulty.append(self._of_all("not-of-tuned", line, (called,), called=called))
+                yield self.finding("not-of-tuned", line, (called,), called=called)
                 continue
-            faulty += self._ascending(called, collective.communicators)
+            yield from self._ascending(called, collective.communicators)
             for low, high, index in _reached([communicator.ranks for communicator in collective.communicators], 2):
-                faulty += self._communicator(number, called, low, high, collective.communicators[index])
-        return faulty
+                yield from self._communicator(number, called, low, high, collective.communicators[index])
 
     def _called(self, number: int) -> str:
         if number in self._entries:
@@ -77,28 +67,27 @@ class _Lint(FindingsOfFile):
 
     def _communicator(
         self, number: int, called: str, low: int, high: int | None, communicator: RuleCommunicator
-    ) -> Iterator[_Fault]:
+    ) -> Iterator[Check]:
         path = (called, f"{communicator.ranks} ranks and more")
         if not communicator.rows:
-            yield self._of_all("no-sizes", communicator.line, path)
+            yield self.finding("no-sizes", communicator.line, path)
         for row in communicator.rows:
             if row.last > row.line:
-                yield self._of_all("over-lines", row.line, path, line=row.line, last=row.last)
+                yield self.finding("over-lines", row.line, path, line=row.line, last=row.last)
         for before, row in pairwise(communicator.rows):
             if row.rule.size <= before.rule.size:
-                yield self._of_all("sizes-descend", row.line, path, size=row.rule.size, before=before.rule.size)
+                yield self.finding("sizes-descend", row.line, path, size=row.rule.size, before=before.rule.size)
         reached = [communicator.rows[i] for _, _, i in _reached([row.rule.size for row in communicator.rows], 0)]
         entry = self._entries.get(number)
         differ = len({row.rule.columns for row in reached}) > 1
         if differ and entry is not None and entry.basis is SizeBasis.NONE and entry.name != "barrier":
-            check = self.finding("by-size", communicator.line, path, called=called)
-            yield from (_Fault(check, row) for row in reached)
+            yield self.finding("by-size", communicator.line, path, called=called)
         for row in reached:
             yield from self._algorithm(number, called, low, high, row, path)
 
     def _algorithm(
         self, number: int, called: str, low: int, high: int | None, row: Row, path: tuple[str, ...]
-    ) -> Iterator[_Fault]:
+    ) -> Iterator[Check]:
         chosen = row.rule.algorithm
         if chosen == 0:
             return
@@ -116,17 +105,14 @@ class _Lint(FindingsOfFile):
         elif not algorithm.candidate and algorithm.why_not != HARMLESS:
             yield self._of_row("not-safe", row, path, called, key=algorithm.key, why=algorithm.why_not)
 
-    def _ascending(self, called: str, communicators: Sequence[RuleCommunicator]) -> Iterator[_Fault]:
+    def _ascending(self, called: str, communicators: Sequence[RuleCommunicator]) -> Iterator[Check]:
         for before, later in pairwise(communicators):
             if later.ranks <= before.ranks:
-                yield self._of_all("ranks-descend", later.line, (called,), ranks=later.ranks, before=before.ranks)
+                yield self.finding("ranks-descend", later.line, (called,), ranks=later.ranks, before=before.ranks)
 
-    def _of_row(self, finding: str, row: Row, path: tuple[str, ...], called: str, /, **values: object) -> _Fault:
+    def _of_row(self, finding: str, row: Row, path: tuple[str, ...], called: str, /, **values: object) -> Check:
         chosen = {"version": self._version, "number": row.rule.algorithm, "called": called, **values}
-        return _Fault(self.finding(finding, row.line, (*path, f"from {row.rule.size} bytes on"), **chosen), row)
-
-    def _of_all(self, finding: str, line: int, path: tuple[str, ...], /, **values: object) -> _Fault:
-        return _Fault(self.finding(finding, line, path, **values))
+        return self.finding(finding, row.line, (*path, f"from {row.rule.size} bytes on"), **chosen)
 
 
 def _reached(starts: Sequence[int], least: int) -> Iterator[tuple[int, int | None, int]]:
