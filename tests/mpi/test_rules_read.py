@@ -149,7 +149,7 @@ def test_han_reads_what_lint_says_that_it_reads(openmpi: Installation, tmp_path:
     for text, (said, _) in zip(texts, asked(openmpi, "han", texts, tmp_path / "rules"), strict=True):
         stops = "could not fully read" in said or "cannot allocate" in said
         try:
-            levels, _ = read_han(text.encode(), "f", openmpi.version)
+            levels, _ = read_han(text.encode(), "f")
         except ReadError as error:
             why = str(error)
         else:

@@ -32,7 +32,7 @@ from colltune.emit.intelmpi import FILE, IntelMpiEmitter
 from colltune.emit.lint.check import format_check
 from colltune.emit.lint.selection_file import lint_files
 from colltune.emit.live_rules import live_choices, parse_live
-from colltune.emit.mpich.defaults import cut_default_trees, holds_named_trees
+from colltune.emit.mpich.defaults import cut_default_trees
 from colltune.emit.mpich.outcome import describe_outcome, trees_of
 from colltune.emit.mpich.selection_file import CH4_FILE, GENERAL_FILE
 from colltune.emit.mpich.tree import Call, format_tree
@@ -95,7 +95,6 @@ def _trees() -> list[bytes]:
 def mpich_library(data: bytes) -> None:
     others = b"\0".join(_trees())
     with folder(**{"libmpi.so": b"\x7fELF\0" + data + b"\0" + others + b"\0"}) as place:
-        holds_named_trees(place / "libmpi.so")
         cut_default_trees(place / "libmpi.so")
 
 

@@ -39,8 +39,7 @@ BENCHMARK_HEAD = re.compile(
     r"|#[ \t]*nodes=(?P<nodes>\d{1,7})[ \t]+ppn=(?P<ppn>\d{1,7})(?:[ \t]+algorithm=(?P<algorithm>\S+))?)[ \t]*$",
     re.MULTILINE,
 )
-# The last is of Open MPI 6 and later.
-HAN_COMPONENTS = ("self", "basic", "libnbc", "tuned", "sm", "adapt", "han", "xhc")
+HAN_COMPONENTS = ("self", "basic", "libnbc", "tuned", "sm", "adapt", "han")
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\^_]")
 _DATE = r"(?:\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?|\w{3} \w{3} +\d+ [\d:]{8} \d{4})"
 # As srun -l ("0: "), mpiexec -prepend-rank ("[0] ") and mpirun --tag-output ("[1,0]<stdout>:") write them.

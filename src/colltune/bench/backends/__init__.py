@@ -7,7 +7,7 @@ from colltune.bench.backends import intelmpi
 from colltune.bench.backends.contract import Backend, Recalled, RecordedBackend
 from colltune.bench.backends.described import DescribedBackend
 from colltune.bench.backends.intelmpi import IntelMpiBackend
-from colltune.bench.backends.mpich import MpichBackend, require_steered
+from colltune.bench.backends.mpich import MpichBackend
 from colltune.bench.backends.openmpi import OpenMpiBackend, find_obstacles
 from colltune.core.errors import InputError
 from colltune.core.extras import study
@@ -30,9 +30,7 @@ class _Tuned:
 
 
 _TUNED: Mapping[str, _Tuned] = {
-    Library.MPICH: _Tuned(
-        lambda mpi: MpichBackend.from_library(require_steered(mpi.libmpi), mpi.version), MpichBackend.recalled
-    ),
+    Library.MPICH: _Tuned(lambda mpi: MpichBackend.from_library(mpi.libmpi, mpi.version), MpichBackend.recalled),
     Library.OPENMPI: _Tuned(
         lambda mpi: OpenMpiBackend(mpi.version), lambda tuned: OpenMpiBackend(tuned.mpi_version), find_obstacles
     ),

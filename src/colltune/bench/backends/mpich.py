@@ -13,7 +13,7 @@ from colltune.core.inner_calls import InnerCall
 from colltune.core.rules import RuleSet
 from colltune.core.sample import Choice, Environment, Scenario
 from colltune.emit.mpich.below import agreeing, inner_calls, written_by_file
-from colltune.emit.mpich.defaults import DefaultTrees, cut_default_trees, holds_named_trees
+from colltune.emit.mpich.defaults import DefaultTrees, cut_default_trees
 from colltune.emit.mpich.outcome import describe_outcome, equivalent_of_default, trees_of
 from colltune.emit.mpich.selection_file import MpichEmitter
 from colltune.emit.mpich.tree import Call
@@ -94,14 +94,3 @@ def _library(environment: Environment) -> Path:
                 raise InputError(f"{path} is not the build that was tuned", "Tune this one")
             return path
     raise InputError(f"the library that was tuned is not at {named[0]}", "Ask on the machine that was tuned")
-
-
-def require_steered(libmpi: Path) -> Path:
-    """``libmpi``, if algorithms can be chosen while it runs. Raises InputError."""
-    if holds_named_trees(libmpi):
-        raise InputError(
-            f"{libmpi} is an MPICH that selects by named trees: it reads the control variables of "
-            "algorithms at its start alone, so two algorithms cannot be measured side by side in one job",
-            "Tune an MPICH up to 5.0",
-        )
-    return libmpi

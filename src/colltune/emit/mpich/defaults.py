@@ -9,7 +9,6 @@ from colltune.emit.mpich.tree import Tree, is_leaf, parse_tree, read_leaf
 from colltune.machine.files import LARGEST_BYTES, read_file
 
 _START = re.compile(rb'\0(\{\s*"\s*collective\s*=)')
-_NAMED = re.compile(rb'\{\s*"name=main"')
 
 
 @dataclass(frozen=True)
@@ -50,17 +49,6 @@ def cut_default_trees(library: Path) -> DefaultTrees:
         )
     posix = trees["posix"][0] if len(trees["posix"]) == 1 else None
     return DefaultTrees(trees["general"][0], trees["ch4"][0], posix)
-
-
-def holds_named_trees(library: Path) -> bool:
-    """Whether ``library`` selects by named trees, as builds of MPICH after 5.0 do (pull request 7547, not released).
-
-    Its version does not tell. False also for a file that cannot be read.
-    """
-    try:
-        return _NAMED.search(read_file(library, LARGEST_BYTES, link=True)) is not None
-    except OSError:
-        return False
 
 
 def _kind(tree: Tree) -> str | None:

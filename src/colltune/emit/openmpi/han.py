@@ -52,7 +52,7 @@ def _owners(rule_set: RuleSet) -> Owners:
 def parse_han(data: bytes) -> dict[str, Owners]:
     """Who decides, by collective. Raises InputError for a file that ``format_han`` did not write."""
     try:
-        levels, passed_over = read_han(data, HAN_FILE, "5.0")
+        levels, passed_over = read_han(data, HAN_FILE)
         checks: Sequence[Check] = passed_over
     except ReadError as error:
         checks = error.checks

@@ -47,9 +47,9 @@ class HanLevel:
     ranks: tuple[HanRanks, ...]
 
 
-def read_han(data: bytes, name: str, version: str) -> tuple[list[HanLevel], list[Check]]:
-    """What Open MPI ``version`` reads from ``data``, and what it passes over. Raises ReadError where it stops."""
-    reader = _Reader(data.decode("latin-1"), name, version)
+def read_han(data: bytes, name: str) -> tuple[list[HanLevel], list[Check]]:
+    """What Open MPI reads from ``data``, and what it passes over. Raises ReadError where it stops."""
+    reader = _Reader(data.decode("latin-1"), name)
     try:
         levels = list(reader.file())
     except ReadError:
@@ -71,7 +71,7 @@ def _lint(name: str, data: bytes, version: str) -> Iterator[Check]:
         yield of_file.finding("version", 1, version=version)
         return
     try:
-        levels, skipped = read_han(data, name, version)
+        levels, skipped = read_han(data, name)
     except ReadError as error:
         yield from error.checks
         return
@@ -79,7 +79,7 @@ def _lint(name: str, data: bytes, version: str) -> Iterator[Check]:
     seen: dict[tuple[str, int], int] = {}
     for at in levels:
         path = (at.collective, LEVELS[at.level])
-        if at.collective not in _HAN["algorithms"] and version.startswith("5."):
+        if at.collective not in _HAN["algorithms"]:
             yield of_file.finding("not-of-han", at.line, path, called=at.collective)
         if (at.collective, at.level) in seen:
             yield of_file.finding("level-twice", at.line, path, before=seen[at.collective, at.level])
@@ -102,10 +102,9 @@ def _ascending(
 
 
 class _Reader(FindingsOfFile):
-    def __init__(self, text: str, name: str, version: str) -> None:
+    def __init__(self, text: str, name: str) -> None:
         super().__init__("openmpi-han", name)
         self._text, self._at, self._line = text, 0, 1
-        self._later = not version.startswith("5.")
         self.skipped: list[Check] = []
 
     def file(self) -> Iterator[HanLevel]:
@@ -148,10 +147,9 @@ class _Reader(FindingsOfFile):
         if size < 0 or (first and size > 1):
             raise ReadError(self.finding("first-size" if size > 0 else "negative", line, value=size))
         component = self._word("a component")
-        known = HAN_COMPONENTS[: None if self._later else -1]
-        if component not in known:
+        if component not in HAN_COMPONENTS:
             blank = "; write a blank before @" if "@" in component else ""
-            known_text = ", ".join(known) + blank
+            known_text = ", ".join(HAN_COMPONENTS) + blank
             raise ReadError(self.finding("no-component", self._line, word=shown(component), known=known_text))
         if component == "han" and self._peek("@"):
             self._algorithm(collective)
@@ -162,8 +160,6 @@ class _Reader(FindingsOfFile):
 
     def _algorithm(self, collective: str) -> None:
         algorithm, known = self._word("an algorithm"), _HAN["algorithms"].get(collective, "").split()
-        if self._later:
-            return
         if not known:
             raise ReadError(self.finding("crashes", self._line, called=collective))
         if algorithm not in (*known, *map(str, range(len(known)))):
