@@ -26,7 +26,7 @@ from colltune_study.research.delivery import Delivery, by_cluster, deliver
 from colltune_study.research.evaluation import load
 from colltune_study.research.simulate import Pace, simulate
 from colltune_study.research.whole_campaigns import CampaignPlan, run_campaigns
-from colltune_study.testing import RING, TREE, legal, small_space, true_time_s
+from colltune_study.testing import RING, legal, small_space, true_time_s
 from commands import colltune
 
 pytest.importorskip("pandas")
@@ -103,13 +103,6 @@ def test_equal_seeds_tune_alike_and_launches_differ(tmp_path: Path) -> None:
     bench, point = RecordedBench([table()], launch_sd=0.1), Point(table().scenarios[0], (DEFAULT, RING))
     medians = [[s.time_s for _, (s, _) in bench.launch(SEED).measure([point], Effort())] for _ in range(3)]
     assert len({round(time_s, 9) for [time_s] in medians}) == 3
-
-
-def test_another_choice_may_stand_in_for_the_default() -> None:
-    bench = RecordedBench([table()], default=lambda _scenario: TREE)
-    space = bench.space("bcast", 64, 4096)
-    assert {scenario.size_bytes for scenario in space.scenarios} == {64, 512, 4096}
-    assert all(DEFAULT not in space.choices(s) and bench.baseline(s) == TREE for s in space.scenarios)
 
 
 def test_scenarios_without_a_known_default_are_left_out() -> None:

@@ -16,7 +16,7 @@ from colltune.core.space import Point, Space
 from colltune.core.topology import Topology
 from colltune.measure.answers import Answered
 from colltune.measure.contract import Effort
-from colltune.measure.replay import Effects, MeasuringCost, Pair, ReplaySource, TimeDrift
+from colltune.measure.replay import Effects, Pair, ReplaySource, TimeDrift
 from colltune.schedule.topology_files import load_topology
 from colltune.store.grid import Floats, Grid
 from colltune.store.tuning import Tuning
@@ -30,9 +30,8 @@ class RecordedBench(WithoutMpi):
 
     A launch takes ``launch_s`` to start. In each one, a choice at a scenario is slower or faster throughout by a
     lognormal factor of its own, with the standard deviation ``launch_sd`` of its logarithm, and all times follow
-    ``drift`` and ``effects``. ``cost``: of a measurement, where the table does not say it. A candidate is compared with
-    the library's default as it was recorded, or with what ``default`` says; scenarios of which that was not recorded
-    cannot be tuned. ``machine``: its name; else the names of its tables. Raises InputError where nothing can be tuned.
+    ``drift`` and ``effects``. Scenarios of which the library's default was not recorded cannot be tuned. ``machine``:
+    its name; else the names of its tables. Raises InputError where nothing can be tuned.
     """
 
     start_text: ClassVar[str] = "replaying recorded times"
@@ -41,8 +40,6 @@ class RecordedBench(WithoutMpi):
     launch_s: float = 5.0
     launch_sd: float = 0.0
     drift: TimeDrift = field(default_factory=TimeDrift)
-    cost: MeasuringCost = field(default_factory=MeasuringCost)
-    default: Callable[[Scenario], Choice] | None = None
     machine: str = ""
     effects: Effects | None = None
     _launches: list[ReplaySource] = field(default_factory=list)
@@ -52,11 +49,11 @@ class RecordedBench(WithoutMpi):
         if len(set(names)) < len(names):
             raise InputError(f"two tables of {max(names, key=names.count)}", "Give one table for each collective")
         if not any(self._tunable(grid) for grid in self._tables.values()):
-            raise InputError("the tables do not hold the library's default", "Say which choice stands in for it")
+            raise InputError("the tables do not hold the library's default", "Give tables that do")
 
     @cached_property
     def _tables(self) -> dict[str, Grid]:
-        return {g.collective: g.with_default() if self.default is None else g for g in self.grids}
+        return {grid.collective: grid.with_default() for grid in self.grids}
 
     @cached_property
     def environment(self) -> Environment:
@@ -85,8 +82,8 @@ class RecordedBench(WithoutMpi):
     def legal(self, scenario: Scenario) -> tuple[Choice, ...]:
         return self._tables[scenario.collective].space.choices(scenario)
 
-    def baseline(self, scenario: Scenario) -> Choice:
-        return DEFAULT if self.default is None else self.default(scenario)
+    def baseline(self, scenario: Scenario) -> Choice:  # noqa: ARG002
+        return DEFAULT
 
     def space(self, collective: str, smallest: int, largest: int) -> Space:
         """The recorded scenarios between two sizes in bytes of which the default is known."""
@@ -94,7 +91,7 @@ class RecordedBench(WithoutMpi):
         return Space(collective, tuple(fitting), self.legal)
 
     def _tunable(self, grid: Grid) -> list[Scenario]:
-        return [scenario for scenario in grid.scenarios if self.baseline(scenario) in grid.space.choices(scenario)]
+        return [scenario for scenario in grid.scenarios if DEFAULT in grid.space.choices(scenario)]
 
     def topology(self, named: str | None, note: Callable[[str], None]) -> Topology:
         del note
@@ -113,7 +110,7 @@ class RecordedBench(WithoutMpi):
             tables,
             self.environment,
             seed,
-            self.cost,
+            None,
             number,
             self.launch_sd,
             self.launch_s,

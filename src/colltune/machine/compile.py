@@ -147,12 +147,13 @@ def build(mpicc: str | Path, name: str, cache: Path | None = None, *, shared: bo
     Cached under the hash of its sources and of what the compiler wrapper would run, so that another MPI, or another
     version of colltune, never meets it. Raises InputError with the compiler's first complaint.
     """
-    return _build(mpicc, (name,), cache, shared)
+    return build_parts(mpicc, (name,), cache, shared=shared)
 
 
 def build_parts(mpicc: str | Path, names: Sequence[str], cache: Path | None = None, *, shared: bool = False) -> Path:
     """The program, or library, made from several directories of native/, named after the first. Raises as ``build``."""
-    return _build(mpicc, names, cache, shared)
+    source = Compilation.of(mpicc, names, *(("-shared", "-fPIC") if shared else ()))
+    return build_source(mpicc, source, names[0], cache, ".so" if shared else "")
 
 
 def build_cpp(compiler: str | Path, directory: Path, cache: Path | None = None) -> Path:
@@ -226,11 +227,6 @@ def _digest(compiler: str | Path, source: Compilation) -> str:
     for path in (*source.sources, *source.headers):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:20]
-
-
-def _build(mpicc: str | Path, names: Sequence[str], cache: Path | None, shared: bool) -> Path:
-    source = Compilation.of(mpicc, names, *(("-shared", "-fPIC") if shared else ()))
-    return build_source(mpicc, source, names[0], cache, ".so" if shared else "")
 
 
 def build_source(
