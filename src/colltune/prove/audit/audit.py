@@ -28,7 +28,7 @@ from colltune.prove.audit.effects import ChoiceEffect, Deviations, Group, Seen, 
 from colltune.prove.audit.harm import spared
 from colltune.prove.audit.outcome import decisions_of, standing_of
 from colltune.prove.audit.taken import Bests, Measured, PairTimes
-from colltune.prove.audit.worth import ComparisonCosts, LaunchCosts, gain_of
+from colltune.prove.audit.worth import ComparisonCosts, ContinuationCosts, gain_of
 from colltune.schedule.contract import Task
 from colltune.site.index_rows import PairedRatio
 
@@ -189,7 +189,7 @@ class Audit:
             return
         still_open = [case for case in self._cases if case.verdict is Verdict.OPEN]
         after_s = 0.0 if self._kept() else self.after_s
-        costs = LaunchCosts(self._least, self.launch_s, after_s, self._looks, self._cost_s, _MOST_LOOKS)
+        costs = ContinuationCosts(self._least, self.launch_s, after_s, self._looks, self._cost_s, _MOST_LOOKS)
         most = int(left_s / max(self.launch_s, 1e-3)) + 1
         prior = self._reference if any(len(case.launches) >= FEWEST_LAUNCHES for case in self._cases) else Reference()
         self._paid_launches, paying = costs.paying(still_open, prior, most)

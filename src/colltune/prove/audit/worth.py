@@ -85,7 +85,7 @@ class ComparisonCosts:
 
 
 @dataclass(frozen=True)
-class LaunchCosts:
+class ContinuationCosts:
     """What going on costs: ``launch_s`` for each launch, ``after_s`` once if anything is proven, ``least`` gain per s.
 
     ``looks``: how often a case has to be compared in each of so many launches; more than ``most_looks``: in vain.
