@@ -1,6 +1,7 @@
 """A cluster in memory whose MPI takes its algorithms when a job starts."""
 
 from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
 
 from colltune.core.rules import RuleSet
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, SizeBasis, Status
@@ -15,6 +16,10 @@ ENVIRONMENT = Environment("intelmpi", "2021.17", "0" * 64, "simulated", 3, 4, "s
 EFFORT = Effort(box_s=0.0005)
 EVERY = (DEFAULT, TREE, RING, HALVING)
 Rules = Mapping[str, RuleSet]
+
+
+def choices_in(rules: Rules) -> set[Choice]:
+    return {rule.choice for some in rules.values() for rule in some.rules}
 
 
 class Job(AnsweringSource):
@@ -35,21 +40,21 @@ class Job(AnsweringSource):
         return Answered(Status.OK, (true_time_s(scenario, choice) * factor,) * 3, 1e-3)
 
 
+@dataclass
 class Cluster:
-    def __init__(
-        self,
-        effects: LaunchEffects = AS_MEASURED,
-        ends: Callable[[Scenario, Choice], bool] = lambda _scenario, _choice: False,
-        said: Callable[[RuleSet], RuleSet] = lambda rules: rules,
-        basis: SizeBasis = SizeBasis.MESSAGE,
-        tells_ranks: bool = True,
-    ) -> None:
-        self.effects, self.ends, self.said, self.basis, self.tells_ranks = effects, ends, said, basis, tells_ranks
-        self.began: list[Rules] = []
+    """``job``: what a launch of it is; ``began``: the rules of those that there were."""
+
+    effects: LaunchEffects = AS_MEASURED
+    ends: Callable[[Scenario, Choice], bool] = lambda _scenario, _choice: False
+    said: Callable[[RuleSet], RuleSet] = lambda rules: rules
+    basis: SizeBasis = SizeBasis.MESSAGE
+    tells_ranks: bool = True
+    job: type[Job] = Job
+    began: list[Rules] = field(default_factory=list)
 
     def open(self, rules: Rules) -> Job:
         self.began.append(rules)
-        return Job(rules, len(self.began), self.effects, self.ends)
+        return self.job(rules, len(self.began), self.effects, self.ends)
 
     def source(self) -> LaunchedSource:
         def together(scenario: Scenario) -> Hashable:
@@ -68,6 +73,3 @@ class Cluster:
             found[point.scenario].update({sample.choice: sample for sample in samples})
         source.close()
         return found
-
-    def choices_begun(self) -> list[set[Choice]]:
-        return [{rule.choice for rules in some.values() for rule in rules.rules} for some in self.began]

@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from statistics import median
@@ -18,11 +19,20 @@ from colltune.prove.audit.audit import Audit
 from colltune.prove.audit.claims import MOST_CLAIMS, ProofTime, claims_of
 from colltune_study.recorded.launch_effects import AS_MEASURED, LaunchEffects
 from colltune_study.testing import HALVING, RING, TREE, small_space, true_time_s
-from launched_cluster import EFFORT, EVERY, Cluster, Job, Rules
+from launched_cluster import EFFORT, EVERY, Cluster, Job, Rules, choices_in
 
 
 def every_point(choices: tuple[Choice, ...] = EVERY) -> list[Point]:
     return [Point(scenario, choices) for scenario in small_space().scenarios if scenario.ranks > 2]
+
+
+def errors(effects: LaunchEffects) -> list[float]:
+    """Of the logarithms of the speed-ups of every choice at every point."""
+    return [
+        abs(math.log(some[choice].time_s / some[DEFAULT].time_s * true_time_s(at, DEFAULT) / true_time_s(at, choice)))
+        for at, some in Cluster(effects).measure(every_point()).items()
+        for choice in EVERY[1:]
+    ]
 
 
 def test_as_many_launches_as_the_longest_list_has_choices_measure_all() -> None:
@@ -38,29 +48,14 @@ def test_as_many_launches_as_the_longest_list_has_choices_measure_all() -> None:
 def test_what_a_launch_does_to_a_collective_cancels() -> None:
     """Times of launches as they are would be off by the launches; ratios in the first launch's times are not."""
     together = LaunchEffects(together=AS_MEASURED.together)
-    points = every_point()
-    off = [
-        math.log(some[choice].time_s / some[DEFAULT].time_s)
-        - math.log(true_time_s(scenario, choice) / true_time_s(scenario, DEFAULT))
-        for scenario, some in Cluster(together).measure(points).items()
-        for choice in EVERY[1:]
-    ]
-    job = Cluster(together)
-    as_they_are = [math.log(together.of_launch(points[0].scenario, TREE, (1, number))) for number in range(1, 5)]
-    assert max(map(abs, off)) < 1e-9
+    there = every_point()[0].scenario
+    as_they_are = [math.log(together.of_launch(there, TREE, (1, number))) for number in range(1, 5)]
+    assert max(errors(together)) < 1e-9
     assert max(as_they_are) - min(as_they_are) > 0.1
-    assert job.began == []
 
 
 def test_noise_of_single_calls_does_not_enter_what_the_launch_did() -> None:
-    off = [
-        math.log(some[choice].time_s / some[DEFAULT].time_s)
-        - math.log(true_time_s(scenario, choice) / true_time_s(scenario, DEFAULT))
-        for scenario, some in Cluster(AS_MEASURED).measure(every_point()).items()
-        for choice in EVERY[1:]
-    ]
-    own = math.hypot(AS_MEASURED.algorithm, AS_MEASURED.pair)
-    assert median(map(abs, off)) < 2.0 * own
+    assert median(errors(AS_MEASURED)) < 2.0 * math.hypot(AS_MEASURED.algorithm, AS_MEASURED.pair)
 
 
 def test_a_choice_that_ends_the_job_is_told_at_once_and_is_in_no_launch_after() -> None:
@@ -73,7 +68,7 @@ def test_a_choice_that_ends_the_job_is_told_at_once_and_is_in_no_launch_after() 
     assert (sample.choice, sample.detail) == (RING, "signal 11")
     assert first.collective == sample.scenario.collective
     guilty = next(n for n, some in enumerate(cluster.began) if some and some["bcast"].evaluate(point.scenario) == RING)
-    assert all(RING not in some for some in cluster.choices_begun()[guilty + 1 :])
+    assert all(RING not in choices_in(some) for some in cluster.began[guilty + 1 :])
     later = {p.scenario: {s.choice for s in some} for n, (p, some) in enumerate(answers) if n not in broken}
     assert all({DEFAULT, TREE, HALVING} <= some for some in later.values())
     assert len(later) == len(every_point())
@@ -89,56 +84,40 @@ def test_a_default_that_ends_the_job_leaves_other_calls_their_default() -> None:
     assert all(some[DEFAULT].status is Status.OK for scenario, some in found.items() if scenario != bad)
 
 
-def test_a_choice_with_which_no_job_starts_is_told_from_the_others() -> None:
-    cluster = Cluster()
+class NotStarted(Job):
+    """No job starts with the rules of the choice."""
 
-    class Unable(Job):
-        def start(self) -> None:
-            if any(rule.choice == HALVING for rules in self.rules.values() for rule in rules.rules):
-                raise LaunchError("the MPI job ended before it was ready")
-            super().start()
+    def start(self) -> None:
+        if HALVING in choices_in(self.rules):
+            raise LaunchError("the MPI job ended before it was ready")
+        super().start()
 
-    def unable(rules: Rules) -> Job:
-        cluster.began.append(rules)
-        return Unable(rules, len(cluster.began), cluster.effects, cluster.ends)
 
-    cluster.open = unable  # type: ignore[method-assign]
-    found = cluster.measure(every_point())
+class EndedByItself(Job):
+    """The agent's own calls run under the rules too: then it never says which call it is at."""
+
+    def measure(self, points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
+        if HALVING in choices_in(self.rules):
+            raise LaunchError("2 MPI jobs ended before they began to measure")
+        yield from super().measure(points, effort)
+
+
+@pytest.mark.parametrize("job", [NotStarted, EndedByItself])
+def test_a_choice_under_which_nothing_is_measured_is_told_from_the_others(job: type[Job]) -> None:
+    found = Cluster(job=job).measure(every_point())
     statuses = {choice: {some[choice].status for some in found.values() if choice in some} for choice in EVERY}
     assert statuses.pop(HALVING) == {Status.CRASHED}
     assert statuses == {choice: {Status.OK} for choice in (DEFAULT, TREE, RING)}
-    assert sum(HALVING in some for some in found.values()) == 1
-
-
-def test_a_choice_under_which_the_agent_itself_ends_is_told_from_the_others() -> None:
-    """Its own calls run under the rules too: then it never says which call it is at."""
-    cluster = Cluster()
-
-    class Unable(Job):
-        def measure(self, points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
-            if any(rule.choice == TREE for rules in self.rules.values() for rule in rules.rules):
-                raise LaunchError("2 MPI jobs ended before they began to measure")
-            yield from super().measure(points, effort)
-
-    def unable(rules: Rules) -> Job:
-        cluster.began.append(rules)
-        return Unable(rules, len(cluster.began), cluster.effects, cluster.ends)
-
-    cluster.open = unable  # type: ignore[method-assign]
-    found = cluster.measure(every_point())
-    assert {some[TREE].status for some in found.values() if TREE in some} == {Status.CRASHED}
-    assert all({some[choice].status for choice in (DEFAULT, RING, HALVING)} == {Status.OK} for some in found.values())
+    assert job is EndedByItself or sum(HALVING in some for some in found.values()) == 1
 
 
 def test_where_not_even_the_default_starts_the_error_is_raised() -> None:
-    def unable(rules: Rules) -> Job:
-        del rules
-        raise LaunchError("no job starts here")
+    class Never(Job):
+        def start(self) -> None:
+            raise LaunchError("no job starts here")
 
-    cluster = Cluster()
-    cluster.open = unable  # type: ignore[assignment]
     with pytest.raises(LaunchError, match="no job starts"):
-        cluster.measure(every_point((DEFAULT,)))
+        Cluster(job=Never).measure(every_point((DEFAULT,)))
 
 
 def test_what_a_file_cannot_say_is_not_measured_and_the_rest_is() -> None:
@@ -183,39 +162,30 @@ def test_of_points_at_which_the_time_was_over_there_is_what_was_measured() -> No
 
 
 def test_few_calls_of_a_shape_tell_what_a_launch_does() -> None:
-    calls: list[list[int]] = []
+    calls = defaultdict[int, set[int]](set)
 
     class Counted(Job):
         def measure(self, points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
             for point in points:
-                calls[-1].append(point.scenario.size_bytes)
+                calls[self._launch].add(point.scenario.size_bytes)
                 yield from super().measure([point], effort)
 
-    cluster = Cluster()
-
-    def opened(rules: Rules) -> Job:
-        calls.append([])
-        return Counted(rules, 1, cluster.effects, cluster.ends)
-
-    cluster.open = opened  # type: ignore[method-assign]
     sizes = [1 << exponent for exponent in range(4, 20)]
     first = every_point()[0]
-    cluster.measure([replace(first, scenario=replace(first.scenario, size_bytes=size)) for size in sizes])
-    beside = [sorted(set(some) - set(sizes)) for some in calls]
-    assert {len(some) for some in beside} == {5}
-    assert len({tuple(some) for some in beside}) == 1, "the same in all launches"
+    some = [replace(first, scenario=replace(first.scenario, size_bytes=size)) for size in sizes]
+    Cluster(job=Counted).measure(some)
+    first, *others = (some - set(sizes) for some in calls.values())
+    assert len(first) == 5
+    assert all(some == first for some in others), "the same in all launches"
 
 
 def test_a_launch_that_others_disturbed_is_made_again() -> None:
-    cluster = Cluster()
-    open_job = cluster.open
+    class Disturbed(Job):
+        def start(self) -> None:
+            super().start()
+            self.disturbed = self._launch == 2
 
-    def opened(rules: Rules) -> Job:
-        job = open_job(rules)
-        job.disturbed = len(cluster.began) == 2
-        return job
-
-    cluster.open = opened  # type: ignore[method-assign]
+    cluster = Cluster(job=Disturbed)
     source = cluster.source()
     found = list(source.measure(every_point(), EFFORT))
     source.close()
