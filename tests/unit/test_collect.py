@@ -143,10 +143,8 @@ def test_an_interrupted_collection_leaves_its_table_and_goes_on(tmp_path: Path) 
 
 
 def test_time_that_runs_out_is_said_and_leaves_the_rest_missing(tmp_path: Path) -> None:
-    ticks = iter(range(1000))
-    done = collect(
-        Fake().subject(), replace(OPTIONS, budget_s=10.0), tmp_path / "d.csv", clock=lambda: float(next(ticks))
-    )
+    ticks, options = iter(range(1000)), replace(OPTIONS, budget_s=10.0)
+    done = collect(Fake().subject(), options, tmp_path / "d.csv", clock=lambda: float(next(ticks)))
     assert not done.interrupted
     assert 0 < done.missing < 3 * 7 * 16
 

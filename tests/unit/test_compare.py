@@ -44,9 +44,12 @@ class TwoSided(MemoryBench):
         return self._launched(seed, truth)
 
 
+def sides(bench: TwoSided) -> tuple[Side, Side]:
+    return Side("A", bench), Side("B", bench, {"MPIR_CVAR_X": "1"})
+
+
 def compared(bench: TwoSided, budget_s: float = 300.0, seed: int = 1, **more: bool) -> Verification:
-    sides = Side("A", bench), Side("B", bench, {"MPIR_CVAR_X": "1"})
-    return look_and_compare(*sides, CALLS, budget_s, seed, **more)
+    return look_and_compare(*sides(bench), CALLS, budget_s, seed, **more)
 
 
 def test_the_slower_call_of_many_is_found_and_no_other_is_claimed() -> None:
@@ -142,24 +145,21 @@ class Disturbed(TwoSided):
 @pytest.mark.parametrize("spoilt", [{0, 1, 2}, {1, 3, 5, 7}])
 def test_a_disturbed_launch_is_made_again(spoilt: set[int]) -> None:
     bench = Disturbed(slower={SLOW: 1.25}, spoilt=spoilt)
-    (one,) = compare_sides(Side("A", bench), Side("B", bench, {"MPIR_CVAR_X": "1"}), [SLOW], 5, seed=1)
+    (one,) = compare_sides(*sides(bench), [SLOW], 5, seed=1)
     assert (len(one.a_launches_s), len(one.b_launches_s)) == (5, 5)
     assert len(bench.launches) == 10 + len(spoilt)
 
 
 def test_on_a_machine_that_is_never_calm_comparing_ends() -> None:
     bench = Disturbed(spoilt=range(1000))
-    assert not compare_sides(Side("A", bench), Side("B", bench, {"MPIR_CVAR_X": "1"}), [SLOW], 5, seed=1)
+    assert not compare_sides(*sides(bench), [SLOW], 5, seed=1)
     assert len(bench.launches) == 20
 
 
 def test_a_side_that_fails_is_an_error_that_names_it() -> None:
-    def ended(scenario: Scenario, _choice: Choice) -> float | Status:
-        return Status.CRASHED if scenario == SLOW else 1e-5
-
-    bench = TwoSided(truth=ended)
+    bench = TwoSided(truth=lambda scenario, _c: Status.CRASHED if scenario == SLOW else 1e-5)
     with pytest.raises(LaunchError, match="crashed with"):
-        compare_sides(Side("A", bench), Side("B", bench, {"X": "1"}), CALLS, 2, 1)
+        compare_sides(*sides(bench), CALLS, 2, 1)
 
 
 def test_sides_without_a_time_in_common_are_an_error() -> None:
@@ -176,18 +176,14 @@ def test_a_tuning_decides_its_own_collectives_and_leaves_the_rest_to_the_library
     assert [str(tuned.decides(call)) for call in CALLS[3:]] == ["ring", "ring", *["default"] * 4]
 
 
-@pytest.mark.parametrize(
-    ("text", "settings"),
-    [
-        ("nothing", {}),
-        ("MPIR_CVAR_X=1", {"MPIR_CVAR_X": "1"}),
-        ("A=1,B=", {"A": "1", "B": ""}),
-        ("OMPI_MCA_btl=self,sm,tcp,OMPI_MCA_pml=ob1", {"OMPI_MCA_btl": "self,sm,tcp", "OMPI_MCA_pml": "ob1"}),
-        ("UCX_TLS=^ib", {"UCX_TLS": "^ib"}),
-    ],
-)
-def test_settings_are_read_as_they_are_written(text: str, settings: Mapping[str, str]) -> None:
-    assert parse_side(text).settings == settings
+def test_settings_are_read_as_they_are_written() -> None:
+    for text, settings in {
+        "nothing": {},
+        "A=1,B=": {"A": "1", "B": ""},
+        "OMPI_MCA_btl=self,sm,tcp,OMPI_MCA_pml=ob1": {"OMPI_MCA_btl": "self,sm,tcp", "OMPI_MCA_pml": "ob1"},
+        "UCX_TLS=^ib": {"UCX_TLS": "^ib"},
+    }.items():
+        assert parse_side(text).settings == settings
 
 
 @pytest.mark.parametrize("text", ["A=1,A=2", "A=1\n2", "MPIR_CVAR_X", "no/such/file", "", "=1"])

@@ -1,9 +1,9 @@
 """Points on disjoint parts at once: on a simulated machine that knows which nodes work, and for how long."""
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
+from types import SimpleNamespace
 
 import pytest
 
@@ -25,6 +25,7 @@ from colltune.search.point_queue import PointQueue
 HOSTS = [f"n{number}" for number in range(8)]
 RING = Choice("ring")
 SPEED = {DEFAULT: 1.0, RING: 0.5}
+JOB = SimpleNamespace(parts_disturb=True, ppn=1)  # what a packer asks of a bench
 
 
 def groups(number: int) -> Topology:
@@ -75,14 +76,6 @@ class Machine:
 
     def close(self) -> None:
         pass
-
-
-@dataclass(frozen=True)
-class Job:
-    """What a packer asks of a bench."""
-
-    parts_disturb: bool = True
-    ppn: int = 1
 
 
 def space(collective: str) -> Space:
@@ -158,37 +151,42 @@ def test_points_that_disturb_one_another_are_told_with_the_number_and_measured_i
     found = disturbance(shared, groups(2), "bcast", 1)
     assert found.places == 2
     assert found.ratio == pytest.approx(1.2)
-    assert lanes_of(Job(), shared, groups(2), "bcast", notes.append) is None
+    assert lanes_of(JOB, shared, groups(2), "bcast", notes.append) is None
     assert "1.20 times as long beside 1 others" in notes[0]
 
 
 def test_points_that_leave_one_another_alone_are_measured_at_once() -> None:
     notes: list[str] = []
-    assert lanes_of(Job(), Machine(lambda others: TOLERANCE - 0.02), groups(4), "bcast", notes.append) is not None
+    assert lanes_of(JOB, Machine(lambda others: TOLERANCE - 0.02), groups(4), "bcast", notes.append) is not None
     assert "at once" in notes[0]
-    assert lanes_of(Job(), Machine(), groups(1), "bcast", notes.append) is None
+    assert lanes_of(JOB, Machine(), groups(1), "bcast", notes.append) is None
     assert "no room" in notes[1]
-    assert lanes_of(Job(), Machine(), Topology.serial(HOSTS), "bcast", notes.append) is None
+    assert lanes_of(JOB, Machine(), Topology.serial(HOSTS), "bcast", notes.append) is None
     assert len(notes) == 2
 
 
 def test_where_no_parts_can_disturb_one_another_nothing_is_measured_to_see_that() -> None:
-    machine = Machine()
-    assert lanes_of(Job(parts_disturb=False), machine, groups(4), "bcast", lambda _text: None) is not None
+    machine, alone = Machine(), SimpleNamespace(parts_disturb=False, ppn=1)
+    assert lanes_of(alone, machine, groups(4), "bcast", lambda _text: None) is not None
     assert machine.now_s == 0.0
 
 
-def test_durations_learn_the_constant_the_ranks_and_the_bytes() -> None:
+def learnt(costs_s: Mapping[Scenario, float], times: int = 1) -> Durations:
+    """What is known of them after so many measurements of each."""
     durations = Durations(first_s=7.0)
-    assert durations.expect_s(Scenario("bcast", 4, 2, 8)) == 7.0
+    for scenario, cost_s in costs_s.items():
+        durations.tell([Sample(scenario, DEFAULT, Status.OK, (1e-6,), cost_s=cost_s)] * times)
+    return durations
+
+
+def test_durations_learn_the_constant_the_ranks_and_the_bytes() -> None:
+    assert Durations(first_s=7.0).expect_s(Scenario("bcast", 4, 2, 8)) == 7.0
 
     def cost_s(scenario: Scenario) -> float:
         return 1e-3 + 1e-4 * scenario.ranks.bit_length() + 1e-8 * scenario.size_bytes
 
-    for size in (8, 4096, 1 << 16):
-        for nodes in (2, 4, 8):
-            scenario = Scenario("bcast", nodes, 1, size)
-            durations.tell([Sample(scenario, DEFAULT, Status.OK, (1e-6,), cost_s=cost_s(scenario))])
+    seen = [Scenario("bcast", nodes, 1, size) for size in (8, 4096, 1 << 16) for nodes in (2, 4, 8)]
+    durations = learnt({one: cost_s(one) for one in seen})
     unseen = Scenario("bcast", 16, 1, 1 << 20)
     assert durations.expect_s(unseen) == pytest.approx(cost_s(unseen), rel=0.2)
     # Nothing is known of the other collective but that it runs on the same machine.
@@ -196,20 +194,14 @@ def test_durations_learn_the_constant_the_ranks_and_the_bytes() -> None:
 
 
 def test_noise_on_a_few_bytes_says_nothing_of_a_megabyte() -> None:
-    durations = Durations(first_s=7.0)
-    for size, cost_s in ((1, 4e-4), (2, 4e-4), (4, 5e-4), (8, 1.2e-2)):
-        durations.tell([Sample(Scenario("bcast", 1, 2, size), DEFAULT, Status.OK, (1e-6,), cost_s=cost_s)] * 9)
+    costs_s = {1: 4e-4, 2: 4e-4, 4: 5e-4, 8: 1.2e-2}
+    durations = learnt({Scenario("bcast", 1, 2, size): cost_s for size, cost_s in costs_s.items()}, 9)
     assert durations.expect_s(Scenario("bcast", 1, 2, 1 << 20)) < 2.0
 
 
 def test_what_bytes_cost_is_learnt_from_other_collectives_too() -> None:
-    durations = Durations(first_s=7.0)
-    for size in (8, 4096, 1 << 16, 1 << 20):
-        durations.tell(
-            [Sample(Scenario("bcast", 8, 1, size), DEFAULT, Status.OK, (1e-6,), cost_s=1e-3 + 1e-7 * size)] * 9
-        )
-    for size in (1, 2, 4, 8):
-        durations.tell([Sample(Scenario("alltoall", 8, 1, size), DEFAULT, Status.OK, (1e-6,), cost_s=1e-3)] * 9)
+    of_bcast = {Scenario("bcast", 8, 1, size): 1e-3 + 1e-7 * size for size in (8, 4096, 1 << 16, 1 << 20)}
+    durations = learnt({**of_bcast, **{Scenario("alltoall", 8, 1, size): 1e-3 for size in (1, 2, 4, 8)}}, 9)
     assert durations.expect_s(Scenario("alltoall", 8, 1, 8)) == pytest.approx(1e-3, rel=0.1)
     # Eight blocks of a megabyte.
     assert durations.expect_s(Scenario("alltoall", 8, 1, 1 << 20)) == pytest.approx(0.84, rel=0.2)
@@ -217,23 +209,18 @@ def test_what_bytes_cost_is_learnt_from_other_collectives_too() -> None:
 
 def test_durations_learn_the_messages_and_the_bytes_of_algorithms_that_are_linear_in_the_ranks() -> None:
     """A message for each rank, and at larger sizes the bytes of each rank in turn: nothing of that is in log2 ranks."""
-    durations = Durations(first_s=7.0)
 
     def cost_s(scenario: Scenario) -> float:
         return 1e-4 + 2e-3 * scenario.ranks + 1e-8 * scenario.size_bytes * scenario.ranks
 
-    for size in (8, 4096, 1 << 16, 1 << 18):
-        for nodes in (2, 4, 8, 16):
-            scenario = Scenario("bcast", nodes, 1, size)
-            durations.tell([Sample(scenario, DEFAULT, Status.OK, (1e-6,), cost_s=cost_s(scenario))])
+    seen = [Scenario("bcast", nodes, 1, size) for size in (8, 4096, 1 << 16, 1 << 18) for nodes in (2, 4, 8, 16)]
+    durations = learnt({one: cost_s(one) for one in seen})
     for unseen in (Scenario("bcast", 128, 1, 8), Scenario("bcast", 128, 1, 1 << 20)):
         assert durations.expect_s(unseen) == pytest.approx(cost_s(unseen), rel=0.2)
 
 
 def test_more_ranks_than_were_measured_have_a_worst_case() -> None:
-    durations = Durations(first_s=7.0)
-    for size in (8, 64, 512):
-        durations.tell([Sample(Scenario("bcast", 4, 1, size), DEFAULT, Status.OK, (1e-6,), cost_s=1e-3)] * 9)
+    durations = learnt({Scenario("bcast", 4, 1, size): 1e-3 for size in (8, 64, 512)}, 9)
     assert durations.expect_s(Scenario("bcast", 64, 1, 8)) == pytest.approx(1e-3, rel=0.1)
     assert durations.worst_case_s(Scenario("bcast", 64, 1, 8)) >= 0.9 * 16e-3
 

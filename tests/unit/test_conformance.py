@@ -62,28 +62,18 @@ def test_each_bound_is_tried_from_both_sides(bounds: set[int]) -> None:
 
 
 def test_arguments_name_the_bounds_in_the_rules_own_basis() -> None:
-    arguments = replay_arguments(
-        [1, 2, 3],
-        [
-            rules("bcast", SizeBasis.MESSAGE, 4096),
-            rules("allgather", SizeBasis.TOTAL, 64),
-            rules("barrier", SizeBasis.NONE),
-        ],
-        short=True,
-        thread_level="multiple",
-    )
+    some = [rules("bcast", SizeBasis.MESSAGE, 4096), rules("allgather", SizeBasis.TOTAL, 64)]
+    some.append(rules("barrier", SizeBasis.NONE))
+    arguments = replay_arguments([1, 2, 3], some, short=True, thread_level="multiple")
     assert arguments[:4] == ["--ranks", "1,2,3", "--thread-level", "multiple"]
     assert "--short" in arguments
     assert arguments[-4:] == ["--sizes", "bcast=4095,4096,4097", "--totals", "allgather=63,64,65"]
 
 
 def test_a_clean_run_passes() -> None:
-    result = parse(
-        "skip alltoall ranks=4 bytes=9999\ndone cases=12 failures=0 skipped=1 seconds=0.25\n", running="case 12 scatter"
-    )
-    assert result.cases_s == 0.25
-    assert result.passed
-    assert result.cases == 12
+    said = "skip alltoall ranks=4 bytes=9999\ndone cases=12 failures=0 skipped=1 seconds=0.25\n"
+    result = parse(said, running="case 12 scatter")
+    assert (result.passed, result.cases, result.cases_s) == (True, 12, 0.25)
     assert result.skipped == ("alltoall ranks=4 bytes=9999",)
     assert "12 cases" in result.message
     assert "1 sizes left out" in result.message
@@ -91,8 +81,7 @@ def test_a_clean_run_passes() -> None:
 
 def test_failures_are_counted_and_can_be_repeated_alone() -> None:
     result = parse("FAIL 7 allreduce comm=world | rank 2: recvbuf\ndone cases=9 failures=140 skipped=0\n", code=1)
-    assert not result.passed
-    assert result.failure_count == 140
+    assert (result.passed, result.failure_count) == (False, 140)
     assert result.failures == ("7 allreduce comm=world | rank 2: recvbuf",)
     assert "140 of 9 cases" in result.message
     assert result.message.endswith("mpiexec -n 4 replay --case 7")
@@ -101,17 +90,12 @@ def test_failures_are_counted_and_can_be_repeated_alone() -> None:
 def test_what_the_library_gets_wrong_by_itself_is_not_held_against_a_tuning() -> None:
     default = parse("FAIL 3 reduce comm=inter | rank 0: byte 1\ndone cases=9 failures=1 skipped=0\n", code=1)
     same = parse("FAIL 3 reduce comm=inter | rank 1: byte 8\ndone cases=9 failures=1 skipped=0\n", code=1)
-    more = parse(
-        "FAIL 3 reduce comm=inter | rank 1: byte 8\nFAIL 4 reduce comm=dup | rank 0: byte 0\n"
-        "done cases=9 failures=2 skipped=0\n",
-        code=1,
-    )
+    both = "FAIL 3 reduce comm=inter | rank 1: byte 8\nFAIL 4 reduce comm=dup | rank 0: byte 0\n"
+    more = parse(f"{both}done cases=9 failures=2 skipped=0\n", code=1)
     assert beyond_the_library(same, default).passed
     assert "1 fail without the tuning too" in beyond_the_library(same, default).message
     left = beyond_the_library(more, default)
-    assert not left.passed
-    assert left.failures == ("4 reduce comm=dup | rank 0: byte 0",)
-    assert left.failure_count == 1
+    assert (left.passed, left.failures, left.failure_count) == (False, ("4 reduce comm=dup | rank 0: byte 0",), 1)
     assert "--case 4" in left.message
 
 
@@ -158,9 +142,7 @@ def test_a_job_that_outlasts_its_time_is_stopped(tmp_path: Path) -> None:
     program = tmp_path / "sleeper"
     program.write_text("for last; do :; done\necho 'case 3 alltoall comm=world  ' > \"$last\"\nexec sleep 3600\n")
     result = run_conformance(["sh", str(program)], os.environ, 3.0)
-    assert result.unfinished
-    assert not result.passed
-    assert result.crashed_case is None
+    assert (result.unfinished, result.passed, result.crashed_case) == (True, False, None)
     assert "3 cases were begun" in result.message
     assert result.wall_s < 3600.0
 
