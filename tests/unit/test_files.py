@@ -20,23 +20,17 @@ from colltune.measure.agent_process import AgentProcess
 from colltune.mpi.installation import Installation
 from colltune.store import lock
 from colltune.store.lock import LOCK, Owner, locked
-from commands import comes_true, run_to_end
+from commands import colltune, comes_true
 
 
-def test_a_file_takes_the_place_of_another(tmp_path: Path) -> None:
-    path = tmp_path / "tuning.json"
-    write_atomically(path, b"old")
-    write_atomically(path, b"new")
-    assert path.read_bytes() == b"new"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_reader_that_has_the_file_open_keeps_the_old_content(tmp_path: Path) -> None:
+def test_a_file_takes_the_place_of_another_and_who_has_that_open_keeps_its_content(tmp_path: Path) -> None:
     path = tmp_path / "tuning.json"
     write_atomically(path, b"old, and long enough to be overwritten")
     with path.open("rb") as reader:
         write_atomically(path, b"new")
         assert reader.read() == b"old, and long enough to be overwritten"
+    assert path.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_what_cannot_take_its_place_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -57,13 +51,8 @@ with locked(Path(sys.argv[1])):
 
 
 def holder(directory: Path) -> subprocess.Popen[str]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(directory)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
+    command, pipe = [sys.executable, "-c", HOLD, str(directory)], subprocess.PIPE
+    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
     assert process.stdout.readline() == "held\n"
     return process
 
@@ -119,12 +108,8 @@ def test_without_hard_links_the_file_is_made_in_one_step_too(tmp_path: Path, mon
 
 def test_tune_says_it_in_one_line_before_it_looks_for_an_mpi(tmp_path: Path) -> None:
     first = holder(tmp_path)
-    done = run_to_end(
-        [sys.executable, "-m", "colltune", "tune", "bcast", "--out", str(tmp_path)],
-        env={"PATH": "", "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
+    done = colltune("tune", "bcast", "--out", str(tmp_path), environ={"PATH": ""}, code=2)
     first.communicate("")
-    assert done.returncode == 2
     assert len(done.stderr.strip().splitlines()) == 1
     assert f"process {first.pid}" in done.stderr
 
@@ -218,10 +203,6 @@ def lives(number: int) -> bool:
         return False
 
 
-def tree(fate: str) -> list[str]:
-    return [sys.executable, "-c", _TREE, fate]
-
-
 def test_a_program_is_answered_as_subprocess_does() -> None:
     done = run_launch(["sh", "-c", "cat; echo two >&2; exit 3"], os.environ, 60.0, "one\n")
     assert (done.stdout, done.stderr, done.returncode) == ("one\n", "two\n", 3)
@@ -230,7 +211,7 @@ def test_a_program_is_answered_as_subprocess_does() -> None:
 
 def test_what_runs_on_is_ended_with_all_that_it_started_and_what_it_wrote_is_kept() -> None:
     with pytest.raises(subprocess.TimeoutExpired) as raised:
-        run_launch(tree("stay"), os.environ, 2.0)
+        run_launch([sys.executable, "-c", _TREE, "stay"], os.environ, 2.0)
     assert "timed out after 2.0 seconds" in str(raised.value)
     numbers = [int(word) for word in raised.value.stdout.split()]
     assert len(numbers) == 2
@@ -244,7 +225,7 @@ def test_a_program_that_takes_too_long_is_asked_to_end_first() -> None:
 
 
 def test_what_a_program_that_failed_left_in_other_sessions_is_ended() -> None:
-    launch = RunningProgram(tree("fail"), os.environ)
+    launch = RunningProgram([sys.executable, "-c", _TREE, "fail"], os.environ)
     numbers = [int(word) for word in launch.process.stdout.readline().split()]
     with launch.process:
         assert launch.wait(60.0) == 3
