@@ -5,7 +5,6 @@ Our simulator of the non-uniform all-to-all: times that can be reckoned by hand,
 
 import ctypes
 import shutil
-import subprocess
 import xml.etree.ElementTree as ET
 from collections import Counter
 from itertools import permutations
@@ -32,15 +31,12 @@ from colltune.core.sample import DEFAULT, Environment, Scenario
 from colltune_study.simulated.simulated_catalogue import load_simulated
 from colltune_study.simulated.smpi_cluster import KINDS, parse_cluster
 from colltune_study.simulated.smpi_process import settings
+from compiled import shared
 
 
 @pytest.mark.parametrize("text", ["dragonfly:64x4", "fattree:64x16,taper=0.25", "torus:5x1,latency_ns=50,placement=7"])
-def test_text_and_value_are_the_same(text: str) -> None:
+def test_text_and_value_are_the_same_without_the_values_that_are_the_network_s_own(text: str) -> None:
     assert parse_cluster(text).text == text
-    assert parse_cluster(parse_cluster(text).text) == parse_cluster(text)
-
-
-def test_values_that_are_the_network_s_own_are_not_repeated() -> None:
     assert parse_cluster("fattree:8x2,taper=0.5,bandwidth_gbit=100").text == "fattree:8x2"
 
 
@@ -188,8 +184,7 @@ def test_forwarding_pays_for_small_blocks_and_not_for_large_ones(program: Path, 
 
 @pytest.mark.parametrize("shape", [Shape(1, 5), Shape(3, 1), Shape(5, 3), Shape(17, 2)])
 def test_every_algorithm_ends_on_any_number_of_ranks(program: Path, shape: Shape) -> None:
-    settings = [LIBRARY, Setting("linear", 0, 3), Setting("parata", 3, 1)]
-    settings += [Setting("hieata", 2, 2)]
+    settings = [LIBRARY, Setting("linear", 0, 3), Setting("parata", 3, 1), Setting("hieata", 2, 2)]
     for kind in ("uniform", "sparse", "skewed"):
         timings = _times(program, shape, *settings, pattern=Pattern(kind, 9000))
         assert len(timings) == len(settings)
@@ -270,12 +265,8 @@ class _Network(ctypes.Structure):
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    path = tmp_path_factory.mktemp("routes") / "routes.so"
-    subprocess.run(
-        ["cc", "-std=c11", "-Wall", "-Werror", "-shared", "-fPIC", str(_SOURCE), "-o", str(path)], check=True
-    )
-    found = ctypes.CDLL(str(path))
+def library() -> ctypes.CDLL:
+    found = ctypes.CDLL(str(shared(_SOURCE)))
     found.ct_network_find.restype = ctypes.POINTER(_Network)
     found.ct_network_find.argtypes = [ctypes.c_char_p]
     return found
@@ -293,19 +284,14 @@ def _routes(library: ctypes.CDLL, network: str, nodes: int) -> tuple[dict[tuple[
 
 @pytest.mark.parametrize("nodes", _NODES)
 @pytest.mark.parametrize("network", NETWORKS)
-def test_a_route_takes_links_that_there_are_and_none_twice(library: ctypes.CDLL, network: str, nodes: int) -> None:
+def test_a_route_takes_links_that_there_are_from_card_to_card(library: ctypes.CDLL, network: str, nodes: int) -> None:
+    """None of them twice; nodes of a torus have no cards beside its links."""
     routes, links = _routes(library, network, nodes)
-    for route in routes.values():
+    for (source, target), route in routes.items():
         assert route
         assert len(set(route)) == len(route)
         assert all(0 <= link < links for link in route)
-
-
-@pytest.mark.parametrize("nodes", _NODES)
-@pytest.mark.parametrize("network", ["fattree", "dragonfly"])
-def test_a_route_begins_and_ends_at_the_cards(library: ctypes.CDLL, network: str, nodes: int) -> None:
-    for (source, target), route in _routes(library, network, nodes)[0].items():
-        assert (route[0], route[-1]) == (source, nodes + target)
+        assert network == "torus" or (route[0], route[-1]) == (source, nodes + target)
 
 
 @pytest.mark.parametrize(("nodes", "sides"), [(2, (2, 1, 1)), (16, (4, 2, 2)), (64, (4, 4, 4)), (100, (8, 4, 4))])

@@ -9,14 +9,15 @@ import pytest
 
 from colltune.core.disturbance import LIMITS, Calmness, Disturbance, Load, Tally
 from colltune.core.errors import InputError
-from colltune.core.sample import Sample, Status
+from colltune.core.medians import broken_choices, medians_of
+from colltune.core.sample import DEFAULT, Sample, Scenario, Status
 from colltune.machine.compile import source_directory
 from colltune.machine.conditions import advice, read_conditions
 from colltune.machine.record import RunningMachine
 from colltune.measure.request import read_load
 from colltune.measure.watch import MOST_TRIES, Watch
+from compiled import C_FLAGS, compiled
 
-DRIVER = Path(__file__).parents[1] / "native" / "load_of.c"
 CALM, BUSY = Load(0.0, 0.02, 0.0, 0.0), Load(0.3, 0.5, 0.0, 0.0, node=1)
 
 
@@ -178,13 +179,9 @@ class Machine:
 
 
 @pytest.fixture(scope="module")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    target = tmp_path_factory.mktemp("load") / "load_of"
-    load = source_directory("load")
-    flags = ["-std=c11", "-g", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined", f"-I{load}"]
-    sources = [DRIVER, load / "load.c", load / "load_files.c"]
-    subprocess.run(["cc", *flags, *map(str, sources), "-o", str(target)], check=True, timeout=120)
-    return target
+def driver() -> Path:
+    load, sanitized = source_directory("load"), ("-g", "-fsanitize=address,undefined")
+    return compiled("cc", *C_FLAGS, *sanitized, f"-I{load}", "load_of.c", load / "load.c", load / "load_files.c")
 
 
 def shares(driver: Path, machine: Machine, after: Mapping[str, float], ranks: int = 2) -> Load:
@@ -255,12 +252,9 @@ def test_what_a_system_does_not_tell_is_not_known(tmp_path: Path, driver: Path) 
 
 
 def test_conditions_are_read_with_what_to_do_about_them(tmp_path: Path) -> None:
-    def file(name: str, text: str) -> None:
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-
     assert read_conditions(RunningMachine(tmp_path)) == {}
     cpu = "sys/devices/system/cpu"
+    file = Machine(tmp_path).file
     for number in range(2):
         file(f"{cpu}/cpu{number}/cpufreq/scaling_governor", "powersave\n")
         file(f"{cpu}/cpu{number}/cpufreq/scaling_min_freq", "800000\n")
@@ -271,10 +265,8 @@ def test_conditions_are_read_with_what_to_do_about_them(tmp_path: Path) -> None:
     file("sys/fs/cgroup/cpu.max", "150000 100000\n")
     file("proc/loadavg", "1.50 1 1 2/3 4\n")
     found = read_conditions(RunningMachine(tmp_path))
-    assert found["governor"] == "powersave"
-    assert found["frequency"] == "0.80 to 3.50 GHz"
-    assert (found["turbo"], found["SMT"]) == ("on", "off")
-    assert found["virtual machine"] == "yes"
+    assert (found["governor"], found["frequency"]) == ("powersave", "0.80 to 3.50 GHz")
+    assert (found["turbo"], found["SMT"], found["virtual machine"]) == ("on", "off", "yes")
     assert found["limit"] == "1.5 processors"
     told = list(advice(found))
     assert [text.split()[0] for text in told] == ["governor", "turbo", "virtual", "limit"]
@@ -283,9 +275,6 @@ def test_conditions_are_read_with_what_to_do_about_them(tmp_path: Path) -> None:
 
 
 def test_times_of_a_disturbed_sample_count_nowhere() -> None:
-    from colltune.core.medians import broken_choices, medians_of
-    from colltune.core.sample import DEFAULT, Scenario
-
     lost = Sample(Scenario("bcast", 1, 2, 64), DEFAULT, Status.DISTURBED, (1e-6,), load=BUSY)
     assert medians_of([lost]) == {}
     assert broken_choices([lost]) == set()
