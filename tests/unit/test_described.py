@@ -70,8 +70,7 @@ def test_a_fault_is_one_line(old: str, new: str, fault: str, tmp_path: Path, mon
     path = tmp_path / "mpi.toml"
     path.write_text(MADEUP.replace(old, new, 1))
     done = CliRunner().invoke(app, ["lint", str(path)])
-    assert done.exit_code == 1
-    assert fault in done.output
+    assert (done.exit_code, fault in done.output) == (1, True), done.output
     monkeypatch.setenv(VARIABLE, str(path))
     found, _ = parse_description(path.read_bytes())
     with pytest.raises(InputError, match=re.escape(fault)):
@@ -94,14 +93,15 @@ def test_its_library_goes_before_those_that_are_known(tmp_path: Path, monkeypatc
     assert library_in(b"MPICH Version: 5") is Library.MPICH
 
 
-def tuned(description: Description, value: str | None = None) -> Tuning:
-    steps = Steps.of([(63, DEFAULT), (64, Choice("linear")), (None, DEFAULT)])
-    rules = DecisionTable.of_shapes("bcast", MESSAGE, {(1, 2): steps}).rule_set()
+SAYS = "flat=64..64/0..2"
+OF_64_BYTES = Steps.of([(63, DEFAULT), (64, Choice("linear")), (None, DEFAULT)])
+
+
+def tuned(description: Description, value: str = SAYS) -> Tuning:
     emitter = DescribedEmitter(description)
-    rules = emitter.expressible(rules, [(1, 2), (2, 2)])
-    files = emitter.emit([rules])
-    if value is not None:
-        files = {name: data.replace(b"flat=64..64/0..2", value.encode()) for name, data in files.items()}
+    table = DecisionTable.of_shapes("bcast", MESSAGE, {(1, 2): OF_64_BYTES})
+    rules = emitter.expressible(table.rule_set(), [(1, 2), (2, 2)])
+    files = {name: data.replace(SAYS.encode(), value.encode()) for name, data in emitter.emit([rules]).items()}
     here = Environment("described", description.version, "ab" * 32, "a machine", 1, 2, "single")
     named = {f"described/{name}": data for name, data in files.items()}
     return Tuning(here, {"bcast": rules}, named, variables_for(emitter, Path(), files), live={})
@@ -112,18 +112,17 @@ def test_a_tuning_holds_variables_and_no_others(tmp_path: Path, monkeypatch: pyt
     path.write_text(MADEUP)
     monkeypatch.setenv(VARIABLE, str(path))
     tuning = tuned(described(MADEUP))
-    assert tuning.variables == {"MADEUP_BCAST": "flat=64..64/0..2", "MADEUP_TAKES_VARIABLES": "yes"}
+    assert tuning.variables == {"MADEUP_BCAST": SAYS, "MADEUP_TAKES_VARIABLES": "yes"}
     save_tuning(tmp_path / "tuned", tuning)
     loaded = load_tuning(tmp_path / "tuned")
     assert loaded.variables_at(tmp_path / "tuned") == tuning.variables
     assert list(faults_in(loaded)) == []
-    for number, value in enumerate(("flat=64..64/0..2;reboot", "steal=64..64/0..2", "$(touch ran)")):
+    for number, value in enumerate((f"{SAYS};reboot", "steal=64..64/0..2", "$(touch ran)")):
         save_tuning(tmp_path / str(number), tuned(described(MADEUP), value))
         with pytest.raises(InputError, match="does not make"):
             load_tuning(tmp_path / str(number))
-    path.write_text(MADEUP.replace('"yes"', '"no"'))  # another description, which no reader has seen
     other = tmp_path / "other.toml"
-    other.write_text(path.read_text())
+    other.write_text(MADEUP.replace('"yes"', '"no"'))  # which no reader has seen
     monkeypatch.setenv(VARIABLE, str(other))
     with pytest.raises(InputError, match="MADEUP_TAKES_VARIABLES"):
         load_tuning(tmp_path / "tuned")
@@ -148,8 +147,7 @@ def test_a_variable_without_ranks_says_what_all_shapes_agree_on() -> None:
 def test_the_librarys_own_choice_may_have_a_value() -> None:
     text = MADEUP.replace("{value}={low}..{high}/{ranks_low}..{ranks_high}", "{value}:{high}")
     description = described(text.replace("separator", 'library = "auto"\nseparator'))
-    steps = Steps.of([(63, DEFAULT), (64, Choice("linear")), (None, DEFAULT)])
-    rules = DecisionTable("bcast", MESSAGE, Steps.always(Steps.always(steps))).rule_set()
+    rules = DecisionTable("bcast", MESSAGE, Steps.always(Steps.always(OF_64_BYTES))).rule_set()
     files = DescribedEmitter(description).emit([rules])
     assert files["variables.txt"].startswith(b"MADEUP_BCAST=auto:63,flat:64,auto:2147483647\n")
     assert rules_in(files, description, "bcast") == rules

@@ -5,7 +5,7 @@ What a campaign decides from its model: where choices meet, between two counts o
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 from math import log
 from typing import Any
 
@@ -30,13 +30,8 @@ Pair = tuple[Scenario, Choice]
 def legal(scenario: Scenario) -> tuple[Choice, ...]:
     """``pow2`` needs a power of two of ranks, ``large`` at least one 4-byte element per rank."""
     ranks = scenario.ranks
-    return (
-        DEFAULT,
-        A,
-        B,
-        *((POW2,) if ranks & (ranks - 1) == 0 else ()),
-        *((LARGE,) if scenario.size_bytes >= 4 * ranks else ()),
-    )
+    more = {POW2: ranks & (ranks - 1) == 0, LARGE: scenario.size_bytes >= 4 * ranks}
+    return (DEFAULT, A, B, *(choice for choice, fits in more.items() if fits))
 
 
 class TableModel:
@@ -82,14 +77,11 @@ def assert_minimal(rules: RuleSet) -> None:
     assert all(one != other for one, other in pairwise(blocks.values()))
 
 
+_SHAPES = [(n, p) for n in (1, 2, 3, 4, 6) for p in (1, 2, 3, 4, 7) if n * p > 1]
 spaces = st.builds(
     grid,
     st.sampled_from(["bcast", "allreduce", "allgather"]),
-    st.lists(
-        st.sampled_from([(n, p) for n in (1, 2, 3, 4, 6) for p in (1, 2, 3, 4, 7) if n * p > 1]),
-        min_size=1,
-        unique=True,
-    ),
+    st.lists(st.sampled_from(_SHAPES), min_size=1, unique=True),
     st.lists(st.sampled_from([4, 8, 16, 20, 64, 256, 1024, 1028, 65536]), min_size=1, unique=True).map(sorted),
 )
 
@@ -108,22 +100,17 @@ def test_rules_are_total_minimal_and_say_what_the_selection_says(space, seed, ba
         assert chosen == DEFAULT or chosen in legal(scenario)
         if basis is not SizeBasis.NONE and scenario.size_bytes <= largest:
             assert chosen == selection.best(scenario)
-    for nodes in range(1, 9):
-        for ppn in range(1, 9):
-            for size in (0, 4, 12, 40, 512, 4096, 10**6):
-                assert rules.evaluate(Scenario(space.collective, nodes, ppn, size)) in (DEFAULT, A, B, POW2, LARGE)
+    for nodes, ppn, size in product(range(1, 9), range(1, 9), (0, 4, 12, 40, 512, 4096, 10**6)):
+        assert rules.evaluate(Scenario(space.collective, nodes, ppn, size)) in (DEFAULT, A, B, POW2, LARGE)
 
 
 @given(spaces, st.integers(0, 9), st.sampled_from([SizeBasis.MESSAGE, SizeBasis.TOTAL]))
 def test_no_rule_reaches_a_scenario_where_its_choice_is_not_legal(space, seed, basis):
     rules = distill(TableModel(), space, times(space, seed), basis)
-    element = 4
-    for nodes in range(1, 9):
-        for ppn in {1, *(scenario.ppn for scenario in space.scenarios)}:
-            for size in range(element, 200, element):
-                scenario = Scenario(space.collective, nodes, ppn, size)
-                chosen = rules.evaluate(scenario)
-                assert chosen == DEFAULT or chosen in legal(scenario), (scenario, chosen)
+    ppns = {1, *(scenario.ppn for scenario in space.scenarios)}
+    for nodes, ppn, size in product(range(1, 9), ppns, range(4, 200, 4)):
+        scenario = Scenario(space.collective, nodes, ppn, size)
+        assert rules.evaluate(scenario) in (DEFAULT, *legal(scenario)), scenario
 
 
 @given(spaces, st.integers(0, 9))
@@ -154,16 +141,8 @@ def two_sizes(at_a: Choice, at_b: Choice, at_c: Choice) -> RuleSet:
 )
 def test_table_one_of_the_paper(at_a, at_b, at_c, inside):
     rules = two_sizes(at_a, at_b, at_c)
-    assert choices_at(rules, 2, 1, [1, 8, 9, 36, 63, 64, 128, 129]) == [
-        at_a,
-        at_a,
-        inside,
-        inside,
-        inside,
-        at_c,
-        at_c,
-        DEFAULT,
-    ]
+    expected = {1: at_a, 8: at_a, 9: inside, 36: inside, 63: inside, 64: at_c, 128: at_c, 129: DEFAULT}
+    assert choices_at(rules, 2, 1, [*expected]) == [*expected.values()]
 
 
 def test_rank_counts_between_two_measured_ones_follow_only_where_both_agree():
@@ -183,29 +162,16 @@ def test_a_choice_for_powers_of_two_is_not_extended_to_the_counts_between():
     space = grid("bcast", [(4, 1), (8, 1)], [8])
     measured = {pair: 1.0 if pair[1] == POW2 else 2.0 for pair in space.pairs()}
     rules = distill(TableModel(), space, measured, SizeBasis.MESSAGE)
-    assert [rules.evaluate(Scenario("bcast", n, 1, 8)) for n in (3, 4, 5, 6, 7, 8, 9)] == [
-        DEFAULT,
-        POW2,
-        DEFAULT,
-        DEFAULT,
-        DEFAULT,
-        POW2,
-        DEFAULT,
-    ]
+    for nodes in range(3, 10):
+        assert rules.evaluate(Scenario("bcast", nodes, 1, 8)) == (POW2 if nodes in (4, 8) else DEFAULT)
 
 
 def test_shapes_beside_the_grid_keep_the_default():
     space = grid("bcast", [(2, 2), (2, 8)], [8])
     measured = {pair: 1.0 if pair[1] == A else 2.0 for pair in space.pairs()}
     rules = distill(TableModel(), space, measured, SizeBasis.MESSAGE)
-    assert [rules.evaluate(Scenario("bcast", 2, p, 8)) for p in (1, 2, 3, 7, 8, 9)] == [
-        DEFAULT,
-        A,
-        DEFAULT,
-        DEFAULT,
-        A,
-        DEFAULT,
-    ]
+    for ppn in range(1, 10):
+        assert rules.evaluate(Scenario("bcast", 2, ppn, 8)) == (A if ppn in (2, 8) else DEFAULT)
     assert rules.evaluate(Scenario("bcast", 1, 2, 8)) == DEFAULT
 
 
@@ -271,12 +237,8 @@ def test_nothing_measured_is_all_default():
 
 def test_proven_rules_reach_no_further_than_what_was_proven() -> None:
     sizes = (8, 16, 32, 64)
-    space = Space(
-        "bcast",
-        tuple(Scenario("bcast", 1, ppn, size) for ppn in (2, 4) for size in sizes),
-        lambda _: (DEFAULT, Choice("ring")),
-    )
-    ring = Choice("ring")
+    ring, grid_of = Choice("ring"), tuple(Scenario("bcast", 1, ppn, size) for ppn in (2, 4) for size in sizes)
+    space = Space("bcast", grid_of, lambda _: (DEFAULT, ring))
     proven = dict.fromkeys(space.scenarios, DEFAULT)
     proven |= {Scenario("bcast", 1, ppn, size): ring for ppn in (2, 4) for size in (16, 32)}
     rules = distill_proven(proven, space, SizeBasis.MESSAGE)

@@ -54,7 +54,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
+def test_every_link_of_a_page_leads_somewhere_and_every_file_that_it_names_is_there(page: Path) -> None:
     dead = []
     for link in _LINK.findall(prose(page)):
         if re.match(r"[a-z]+:", link):
@@ -63,18 +63,12 @@ def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
         target = (page.parent / name).resolve() if name else page
         if not target.exists() or (heading and heading not in anchors(target)):
             dead.append(link)
-    assert not dead
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_every_file_that_a_page_names_is_there(page: Path) -> None:
-    named = {name for name in _PATH.findall(_LINK.sub("", prose(page))) if name not in _MADE}
-    assert not [name for name in sorted(named) if not (ROOT / name).exists()]
+    named = set(_PATH.findall(_LINK.sub("", prose(page)))) - _MADE
+    assert [*dead, *(name for name in sorted(named) if not (ROOT / name).exists())] == []
 
 
 def test_a_dead_anchor_is_seen() -> None:
-    assert "exit-codes" in anchors(ROOT / "docs" / "how-to" / "troubleshooting.md")
-    assert "exit-code" not in anchors(ROOT / "docs" / "how-to" / "troubleshooting.md")
+    assert {"exit-code", "exit-codes"} & anchors(ROOT / "docs" / "how-to" / "troubleshooting.md") == {"exit-codes"}
 
 
 def options() -> Mapping[tuple[str, ...], set[str]]:
@@ -124,13 +118,9 @@ def test_every_command_and_option_that_a_page_names_exists(page: Path) -> None:
         if known is None or not known.issuperset(named):
             wrong.append(" ".join(words))
     assert not wrong
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_an_option_that_a_page_names_alone_is_one_of_some_command(page: Path) -> None:
-    every = {name for names in OPTIONS.values() for name in names} | OF_SCRIPTS
+    # An option that is named alone is one of some command.
     alone = {code.split()[0].partition("=")[0] for code in codes(page) if re.match(r"--\w", code)}
-    assert not sorted(alone - every)
+    assert not sorted(alone - set().union(OF_SCRIPTS, *OPTIONS.values()))
 
 
 def test_the_first_screen_of_the_readme_shows_the_gain_and_how_to_get_it() -> None:
@@ -196,17 +186,14 @@ def test_a_strategy_that_is_written_as_the_page_says_keeps_all_laws_and_is_found
 def test_the_page_names_every_method_of_a_strategy() -> None:
     text = (HOW_TO / "add-a-strategy.md").read_text()
     methods = [name for name, value in vars(Learner).items() if callable(value) and not name.startswith("_")]
-    assert "the six methods" in text
-    assert len(methods) == 6
+    assert (len(methods), "the six methods" in text) == (6, True)
     assert all(f"`{name}`" in text for name in methods)
 
 
 def test_the_page_on_an_mpi_names_every_place_that_asks_for_a_library_by_name() -> None:
     text = (HOW_TO / "add-an-mpi.md").read_text()
     places = [path for path in sorted(SOURCE.rglob("*.py")) if _BY_NAME.search(path.read_text())]
-    named = [
-        path.relative_to(ROOT).as_posix() for path in places if not _OWN.search(path.relative_to(SOURCE).as_posix())
-    ]
+    named = [str(path.relative_to(ROOT)) for path in places if not _OWN.search(str(path.relative_to(SOURCE)))]
     assert len(named) >= 8
     assert [path for path in named if path not in text] == []
 
@@ -227,11 +214,8 @@ def test_a_topology_that_is_written_as_the_page_says_is_read(tmp_path: Path) -> 
 @pytest.mark.parametrize("collective", ["allgatherv", "reduce_scatter_block"])
 def test_the_page_on_a_collective_names_every_file_that_knows_one_by_name(collective: str) -> None:
     text = (HOW_TO / "add-a-collective.md").read_text(encoding="utf-8")
-    files = [
-        path
-        for path in (*sorted(SOURCE.rglob("*")), *sorted((ROOT / "native").rglob("*")))
-        if path.suffix in (".py", ".c", ".h", ".toml")
-    ]
+    every = (*sorted(SOURCE.rglob("*")), *sorted((ROOT / "native").rglob("*")))
+    files = [path for path in every if path.suffix in (".py", ".c", ".h", ".toml")]
     named = re.compile(rf"[\"' ]{collective}[\"' \]:]|\b(MPI_|X\(){collective.capitalize()}\b")
     knowing = [p.relative_to(ROOT).as_posix() for p in files if named.search(_COMMENT.sub("", p.read_text("utf-8")))]
     assert {"src/colltune/core/sample.py", "native/agent/collective.c"} <= set(knowing)
@@ -241,27 +225,17 @@ def test_the_page_on_a_collective_names_every_file_that_knows_one_by_name(collec
     assert unknown == []
 
 
-def copied(place: Path) -> Path:
-    """The package, to be changed as a page says."""
-    shutil.copytree(SOURCE, place / "colltune", ignore=shutil.ignore_patterns("__pycache__"))
-    return place / "colltune"
-
-
 def test_a_command_of_three_files_works_is_listed_and_stands_in_the_manual(tmp_path: Path) -> None:
     module, line = blocks("add-a-command.md", "python")
     (entry,) = blocks("add-a-command.md", "text")
-    package = copied(tmp_path)
+    package = tmp_path / "colltune"
+    shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("__pycache__"))
     (package / "cli" / "shapes.py").write_text(module, encoding="utf-8")
-    app = package / "cli" / "app.py"
-    listed = app.read_text(encoding="utf-8").replace(
-        '        "lint": CommandEntry(', f'        {line.strip()}\n        "lint": CommandEntry('
-    )
-    app.write_text(listed, encoding="utf-8")
+    app, lint = package / "cli" / "app.py", '        "lint": CommandEntry('
+    app.write_text(app.read_text("utf-8").replace(lint, f"        {line.strip()}\n{lint}"), encoding="utf-8")
 
     def colltune(*words: str) -> str:
-        command = [sys.executable, "-m", "colltune", *words]
-        done = run_to_end(command, cwd=tmp_path, check=True)
-        return done.stdout
+        return run_to_end([sys.executable, "-m", "colltune", *words], cwd=tmp_path, check=True).stdout
 
     assert re.search(r"^  shapes +The shapes of job that a tuning holds$", colltune("--help"), re.MULTILINE)
     assert entry.splitlines()[-1] in " ".join(colltune("shapes", "--help").split())
@@ -330,22 +304,14 @@ def definitions(room: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def test_the_page_has_walks() -> None:
-    assert len(ROWS) >= 25
-
-
 @pytest.mark.parametrize(("rooms", "text"), ROWS, ids=lambda text: text[:40])
 def test_what_a_stage_of_a_walk_names_is_in_its_room(rooms: str, text: str) -> None:
+    assert len(ROWS) >= 25
     names = rooms.split(", ")
     assert all((ROOT / name if "/" in name else SOURCE / name).is_dir() or (STUDY / name).is_dir() for name in names)
     here = set().union(*(definitions(name) for name in names))
     # A stage may speak of values that another room made, and of a command.
-    anywhere = {
-        name
-        for room in [*sorted(SOURCE.iterdir()), *sorted(STUDY.iterdir())]
-        if room.is_dir()
-        for name in definitions(room.name)
-    }
+    anywhere = set().union(*(definitions(room.name) for room in [*SOURCE.iterdir(), *STUDY.iterdir()] if room.is_dir()))
     elsewhere = {name for name in anywhere if name[0].isupper()} | {*COMMANDS}
     for name in re.findall(r"`([^`]+)`", text):
         room, _, rest = name.rpartition(".")

@@ -15,10 +15,8 @@ from colltune.measure.replay import MeasuringCost
 from colltune.store.grid import Grid
 from colltune_study.recorded.dataset import _grids_of, load_grids, parse_algorithm, read_table
 from colltune_study.research.compare import Estimate, estimate, reach_by_grid, write_steps, write_table
-from colltune_study.research.learners.published import PublishedSettings, RandomLearner
-from colltune_study.research.learners.scaling import Scaling
 from colltune_study.research.metrics import Metrics, score, select, slowdowns
-from colltune_study.research.simulate import Pace, Run, Step, simulate
+from colltune_study.research.simulate import Run, Step, simulate
 
 RECORDED = Path(__file__).parents[1] / "recorded"
 HEADER = "collective,algorithm,nodes,ppn,msg_bytes,time_us,is_default"
@@ -64,21 +62,15 @@ class InOrder:
 
 
 def test_metrics_by_hand():
-    metrics = score(np.array([0, 1, 0]), grid())
-    assert metrics.slowdown == pytest.approx((1.0 + 1.05 + 2.0) / 3)
-    assert metrics.accuracy == pytest.approx(1 / 3)
-    assert metrics.mistakes == pytest.approx(1 / 3)
-    assert metrics.worst == pytest.approx(2.0)
-    assert metrics.p2_slowdown == pytest.approx(1.5)
-    assert metrics.nonp2_slowdown == pytest.approx(1.05)
-    assert metrics.regret == pytest.approx((1e-6 + 1.05e-6 + 4e-6) / 4e-6 - 1.0)
-
-
-def test_the_threshold_of_a_mistake_and_the_profile_can_be_set():
     selected = np.array([0, 1, 0])
+    metrics = score(selected, grid())
+    assert metrics.slowdown == pytest.approx((1.0 + 1.05 + 2.0) / 3)
+    assert (metrics.accuracy, metrics.mistakes) == pytest.approx((1 / 3, 1 / 3))
+    assert (metrics.worst, metrics.p2_slowdown, metrics.nonp2_slowdown) == pytest.approx((2.0, 1.5, 1.05))
+    assert metrics.regret == pytest.approx((1e-6 + 1.05e-6 + 4e-6) / 4e-6 - 1.0)
+    # The threshold of a mistake and the profile can be set.
     assert score(selected, grid(), significant=0.01).mistakes == pytest.approx(2 / 3)
-    only_small = score(selected, grid(), weights=np.array([10.0, 0.0, 0.0]))
-    assert only_small.regret == pytest.approx(0.0)
+    assert score(selected, grid(), weights=np.array([10.0, 0.0, 0.0])).regret == pytest.approx(0.0)
 
 
 def test_a_perfect_model_has_r2_one_and_selects_the_best():
@@ -133,6 +125,7 @@ def test_ratios_are_medians_over_grids_and_what_never_gets_there_costs_everythin
         run_of("h", "other", 2.0, 1.0, 1.0, 1.0),  # 0.5
         run_of("k", "ours", 1.0),
     ]
+    assert stop_share([run_of("g", "ours", 1.5, 1.01), run_of("h", "ours", 1.5, 1.01, stop=0)], "ours") == 0.5
     reach = reach_by_grid(runs)
     assert reach["g", "other"].median == 1.0
     assert cost_ratio(reach, "ours", "other").median == pytest.approx((0.25 + 1.0) / 2)
@@ -148,11 +141,6 @@ def test_acclaim_stands_beside_fact_by_time_by_pairs_and_where_there_are_few_cho
     assert found["acclaim_over_fact_few_choices"] == 0.5
     shares = [next(one for one in run.steps if one.cost == run.reach()).share for run in runs]
     assert found["acclaim_over_fact_pairs"] == pytest.approx((shares[0] / shares[1] + shares[2] / shares[3]) / 2)
-
-
-def test_the_share_of_good_stops():
-    runs = [run_of("g", "ours", 1.5, 1.01), run_of("h", "ours", 1.5, 1.01, stop=0)]
-    assert stop_share(runs, "ours") == pytest.approx(0.5)
 
 
 def test_an_interval_holds_the_median_and_shrinks_to_it_where_all_agree():
@@ -171,17 +159,11 @@ def test_tables_are_written(tmp_path):
     assert (tmp_path / "reach.csv").read_text().splitlines()[1] == "g,ours,1,1,1,1"
 
 
-@pytest.mark.parametrize(
-    ("text", "choice"),
-    [
-        ("radix:k=4,b=16", Choice("radix", (("b", 16), ("k", 4)))),
-        ("Pairwise (8 procs/leader)", Choice("pairwise", (("procs_per_leader", 8),))),
-        ("bdw_segmented_65536", Choice("bdw_segmented", (("segment", 65536),))),
-        ("ring_ompi", Choice("ring_ompi")),
-    ],
-)
-def test_algorithm_labels(text, choice):
-    assert parse_algorithm(text) == choice
+def test_algorithm_labels():
+    assert parse_algorithm("radix:k=4,b=16") == Choice("radix", (("b", 16), ("k", 4)))
+    assert parse_algorithm("Pairwise (8 procs/leader)") == Choice("pairwise", (("procs_per_leader", 8),))
+    assert parse_algorithm("bdw_segmented_65536") == Choice("bdw_segmented", (("segment", 65536),))
+    assert parse_algorithm("ring_ompi") == Choice("ring_ompi")
 
 
 def test_recorded_tables_become_grids():
@@ -192,28 +174,22 @@ def test_recorded_tables_become_grids():
     assert all(choice.algorithm != "default" for choice in lumi.choices)
 
 
-def write_csv(path: Path, rows: Sequence[str]) -> Path:
-    path.write_text("\n".join([f"{HEADER},run_id", *rows]) + "\n")
-    return path
-
-
 def test_only_algorithms_of_one_run_are_compared(tmp_path):
-    path = write_csv(
-        tmp_path / "t.csv",
-        [
-            "bcast,a,2,1,8,5,False,first",  # faster than its own run's b, but a run with three algorithms counts
-            "bcast,b,2,1,8,9,False,first",
-            "bcast,a,2,1,8,30,False,second",
-            "bcast,b,2,1,8,20,False,second",
-            "bcast,c,2,1,8,10,False,second",
-            "bcast,x,2,1,8,15,True,second",
-            "bcast,a,4,1,8,10,False,first",  # two runs alike: the median over them
-            "bcast,b,4,1,8,20,False,first",
-            "bcast,a,4,1,8,30,False,second",
-            "bcast,b,4,1,8,40,False,second",
-            "bcast,a,8,1,8,10,False,first",  # nothing to choose from
-        ],
-    )
+    rows = [
+        "bcast,a,2,1,8,5,False,first",  # faster than its own run's b, but a run with three algorithms counts
+        "bcast,b,2,1,8,9,False,first",
+        "bcast,a,2,1,8,30,False,second",
+        "bcast,b,2,1,8,20,False,second",
+        "bcast,c,2,1,8,10,False,second",
+        "bcast,x,2,1,8,15,True,second",
+        "bcast,a,4,1,8,10,False,first",  # two runs alike: the median over them
+        "bcast,b,4,1,8,20,False,first",
+        "bcast,a,4,1,8,30,False,second",
+        "bcast,b,4,1,8,40,False,second",
+        "bcast,a,8,1,8,10,False,first",  # nothing to choose from
+    ]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join([f"{HEADER},run_id", *rows]) + "\n")
     with pytest.raises(InputError, match="at least two algorithms"):
         load_grids([path])
     [found] = _grids_of(path)
@@ -277,12 +253,3 @@ def test_parquet_holds_the_same_as_csv(tmp_path):
     [one], [other] = load_grids([source]), load_grids([path])
     np.testing.assert_array_equal(one.time_s, other.time_s)
     assert one.scenarios == other.scenarios
-
-
-def test_random_points_learn_a_recorded_table():
-    [lumi] = load_grids([RECORDED / "pico_lumi_allreduce.csv.gz"])
-    settings = PublishedSettings(trees=8, scaling=Scaling.NONE)
-    run = simulate(lumi, "random", lambda space, seed: RandomLearner(space, seed, settings), 0, pace=Pace(growth=0.5))
-    assert run.steps[-1].cost == pytest.approx(1.0)
-    assert run.steps[-1].share == pytest.approx(1.0)
-    assert run.steps[-1].metrics.slowdown < run.steps[0].metrics.slowdown

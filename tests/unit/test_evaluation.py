@@ -2,7 +2,6 @@
 
 import csv
 import json
-import subprocess
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,7 +11,6 @@ from statistics import median
 import numpy as np
 import pytest
 
-import commands
 from colltune.core.errors import InputError
 from colltune.core.sample import Choice, Sample, Scenario, Status
 from colltune.core.space import Point, Prediction
@@ -39,6 +37,7 @@ from colltune_study.research.tunings_summary import (
     write_stops,
 )
 from colltune_study.research.weights import CallCounts, weights_of
+from commands import colltune
 
 pytest.importorskip("pandas")
 
@@ -84,19 +83,21 @@ class Believer:
         return Prediction(np.log(times), np.zeros(len(times)))
 
 
-def metrics(slowdown: float, r2: float = 0.5) -> Metrics:
-    return Metrics(slowdown, 0.9, 0.1, 2.0, 0.05, r2, slowdown, slowdown)
+@pytest.fixture
+def grid(tmp_path: Path) -> Grid:
+    [one] = load([table(tmp_path / "t.csv")])
+    return one
 
 
-def run_of(grid: str, strategy: str, seed: int, *slowdowns: float, stop: int | None = None) -> Run:
+def run_of(name: str, strategy: str, seed: int, *slowdowns: float, stop: int | None = None) -> Run:
     """A state after every equal part of the cost; half of the pairs cost everything."""
-    count = len(slowdowns)
-    steps = tuple(Step((i + 1) / count, (i + 1) / count / 2, metrics(slowdown)) for i, slowdown in enumerate(slowdowns))
-    return Run(grid, strategy, seed, steps, None if stop is None else steps[stop], total_s=10.0)
+    parts = [(number + 1) / len(slowdowns) for number in range(len(slowdowns))]
+    states = [Metrics(slowdown, 0.9, 0.1, 2.0, 0.05, 0.5, slowdown, slowdown) for slowdown in slowdowns]
+    steps = tuple(Step(part, part / 2, state) for part, state in zip(parts, states, strict=True))
+    return Run(name, strategy, seed, steps, None if stop is None else steps[stop], total_s=10.0)
 
 
-def test_what_the_replay_says_is_what_can_be_worked_out(tmp_path: Path) -> None:
-    [grid] = load([table(tmp_path / "t.csv")])
+def test_what_the_replay_says_is_what_can_be_worked_out(grid: Grid) -> None:
     grid = replace(grid, spread=np.ones((*grid.time_s.shape, 7)))  # no noise
     run = simulate(grid, "believer", Believer, 0, pace=Pace(growth=0.0, dense=1000, kept=100.0))
     large = sum(s.size_bytes >= 1024 for s in grid.scenarios)
@@ -122,8 +123,7 @@ def test_what_the_table_says_of_the_cost_counts(tmp_path: Path) -> None:
     assert run.steps[0].cost == pytest.approx(2 / 120)
 
 
-def test_states_can_be_scored_at_given_shares_only(tmp_path: Path) -> None:
-    [grid] = load([table(tmp_path / "t.csv")])
+def test_states_can_be_scored_at_given_shares_only(grid: Grid) -> None:
     run = simulate(grid, "believer", Believer, 0, pace=Pace(marks=(0.05, 0.2)))
     assert [step.share for step in run.steps] == pytest.approx([0.05, 0.2])
 
@@ -169,15 +169,17 @@ def test_the_stop_is_the_strategys_own_or_else_the_end(tmp_path: Path) -> None:
     assert (last["place"], last["seconds"], last["median"]) == ("1", "10", "1")
 
 
+THREE = (Scenario("bcast", 2, 4, 8), Scenario("bcast", 2, 4, 64), Scenario("bcast", 16, 4, 8))
+OF_THREE = Grid("g", "bcast", THREE, (A, B), np.ones((3, 2)), np.full(3, np.nan))
+
+
 def test_a_profile_weights_the_recorded_scenario_nearest_to_each_call(tmp_path: Path) -> None:
-    scenarios = (Scenario("bcast", 2, 4, 8), Scenario("bcast", 2, 4, 64), Scenario("bcast", 16, 4, 8))
-    grid = Grid("g", "bcast", scenarios, (A, B), np.ones((3, 2)), np.full(3, np.nan))
     path = tmp_path / "app.json"
     calls = [("MPI_Bcast", 2, 4, 9, 5), ("bcast", 4, 2, 100, 3), ("bcast", 32, 4, 64, 2), ("reduce", 2, 4, 8, 7)]
     rows = [{"collective": c, "nodes": n, "ppn": p, "msg_bytes": b, "calls": k} for c, n, p, b, k in calls]
     path.write_text(json.dumps({"calls": rows}))
-    np.testing.assert_array_equal(weights_of(load_weights(path), grid), [5.0, 3.0, 2.0])
-    assert weights_of(CallCounts(((Scenario("reduce", 2, 4, 8), 1.0),)), grid).sum() == 0.0
+    np.testing.assert_array_equal(weights_of(load_weights(path), OF_THREE), [5.0, 3.0, 2.0])
+    assert weights_of(CallCounts(((Scenario("reduce", 2, 4, 8), 1.0),)), OF_THREE).sum() == 0.0
     for text in ("[]", '{"calls": [{}]}', '{"calls": []}', "{", '{"calls": [{"collective": "bcast", "nodes": 0}]}'):
         path.write_text(text)
         with pytest.raises(InputError, match="profile"):
@@ -185,8 +187,6 @@ def test_a_profile_weights_the_recorded_scenario_nearest_to_each_call(tmp_path: 
 
 
 def test_what_colltune_profile_wrote_weights_too(tmp_path: Path) -> None:
-    scenarios = (Scenario("bcast", 2, 4, 8), Scenario("bcast", 2, 4, 64), Scenario("bcast", 16, 4, 8))
-    grid = Grid("g", "bcast", scenarios, (A, B), np.ones((3, 2)), np.full(3, np.nan))
     where = Communicator(8, 2, 4)
     calls = [
         Calls(where, "bcast", form, "", 8 * count, 0, 1.0, size, size, size)
@@ -194,7 +194,7 @@ def test_what_colltune_profile_wrote_weights_too(tmp_path: Path) -> None:
     ]
     profile = Profile(tuple(calls), ((where, 1.0),), 8, 2, 10.0, 8)
     save_profile(tmp_path / "app.json", profile)
-    np.testing.assert_allclose(weights_of(load_weights(tmp_path / "app.json"), grid), [3.0, 1.0, 0.0])
+    np.testing.assert_allclose(weights_of(load_weights(tmp_path / "app.json"), OF_THREE), [3.0, 1.0, 0.0])
     save_profile(tmp_path / "none.json", Profile(tuple(calls[2:]), ((where, 1.0),), 8, 2, 10.0, 8))
     with pytest.raises(InputError, match="no call that can be tuned"):
         load_weights(tmp_path / "none.json")
@@ -233,8 +233,7 @@ def test_strategies_are_found_by_name_once_each_and_with_the_scaling_asked_for()
 
 
 @pytest.mark.parametrize(("name", "repetitions"), [("ours@20", 20), ("ours@5", 5), ("random@3", 3), ("acclaim@3", 3)])
-def test_a_strategy_takes_the_repetitions_that_its_name_says(name: str, repetitions: int, tmp_path: Path) -> None:
-    [grid] = load([table(tmp_path / "t.csv")])
+def test_a_strategy_takes_the_repetitions_that_its_name_says(name: str, repetitions: int, grid: Grid) -> None:
     [contestant] = contestants([name])
     assert contestant.name == name
     learner = contestant(grid.space, 0)
@@ -250,27 +249,24 @@ def test_a_strategy_takes_the_repetitions_that_its_name_says(name: str, repetiti
     assert learner.model() is not None
 
 
-def test_random_sampling_on_log_times_asks_for_the_same_points_and_learns_their_logarithm(tmp_path: Path) -> None:
-    [grid] = load([table(tmp_path / "t.csv")])
+def test_random_sampling_on_log_times_asks_for_the_same_points_and_learns_their_logarithm(grid: Grid) -> None:
     plain, log = (made(grid.space, 3) for made in contestants(["random", "random-log"]))
     source = ReplaySource(grid, grid.environment, 3)
-    told: list[Pair] = []
+    pairs: list[Pair] = []
     for _ in range(5):
         [point] = plain.ask(1)
         assert log.ask(1) == [point]
         [(_, samples)] = source.measure([point], Effort())
-        told += [(sample.scenario, sample.choice) for sample in samples]
+        pairs += [(sample.scenario, sample.choice) for sample in samples]
         plain.tell(samples)
         log.tell(samples)
     times_s, logarithms = (learner.observed()[1] for learner in (plain, log))
     assert logarithms == pytest.approx(np.log(times_s))
-    pairs = told
     assert log.model().predict(pairs).log_time == pytest.approx(plain.model().predict(pairs).log_time, abs=0.3)
 
 
 @pytest.mark.parametrize("name", ["ours", "acclaim", "fact", "random", "random-log", "ours@20", "acclaim-code"])
-def test_every_strategy_learns_a_small_table(name: str, tmp_path: Path) -> None:
-    [grid] = load([table(tmp_path / "t.csv")])
+def test_every_strategy_learns_a_small_table(name: str, grid: Grid) -> None:
     [contestant] = contestants([name])
     if contestant.settings is not None:
         contestant = replace(contestant, settings=replace(contestant.settings, trees=10))
@@ -279,43 +275,38 @@ def test_every_strategy_learns_a_small_table(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_processes_and_one_process_give_the_same_runs(tmp_path: Path) -> None:
-    grids = load([table(tmp_path / "t.csv")])
+def test_processes_and_one_process_give_the_same_runs(grid: Grid) -> None:
     kept: list[int] = []
     plan = Plan(contestants(["random"]), seeds=2)
-    alone = evaluate(grids, plan, keep=lambda runs: kept.append(len(runs)))
+    alone = evaluate([grid], plan, keep=lambda runs: kept.append(len(runs)))
     assert kept == [1, 2, 2]
-    together = evaluate(grids, Plan(contestants(["random"]), seeds=2, jobs=2))
+    together = evaluate([grid], replace(plan, jobs=2))
     # By their text: a figure that is not defined is equal to nothing.
     assert sorted(map(repr, together.runs)) == sorted(map(repr, alone.runs))
     assert not alone.cut
 
 
-def test_time_that_runs_out_leaves_what_is_done_and_says_so(tmp_path: Path) -> None:
-    grids = load([table(tmp_path / "t.csv")])
+def test_time_that_runs_out_leaves_what_is_done_and_says_so(grid: Grid) -> None:
     with pytest.raises(InputError, match="more --minutes"):
-        evaluate(grids, Plan(contestants([BELIEVER]), limit_s=0.0))
+        evaluate([grid], Plan(contestants([BELIEVER]), limit_s=0.0))
 
     def interrupt(done: int, total: int, run: Run) -> None:
         if done == 2:
             raise KeyboardInterrupt
 
-    cut = evaluate(grids, Plan(contestants([BELIEVER]), seeds=5), interrupt)
-    assert cut.cut
-    assert len(cut.runs) == 2
+    cut = evaluate([grid], Plan(contestants([BELIEVER]), seeds=5), interrupt)
+    assert (cut.cut, len(cut.runs)) == (True, 2)
 
 
-def test_a_tuning_that_is_known_is_not_simulated_again(tmp_path: Path) -> None:
-    grids = load([table(tmp_path / "t.csv")])
+def test_a_tuning_that_is_known_is_not_simulated_again(grid: Grid) -> None:
     done = {("t/bcast", BELIEVER, seed) for seed in (0, 2)}
-    assert [run.seed for run in evaluate(grids, Plan(contestants([BELIEVER]), seeds=4, done=done)).runs] == [1, 3]
-    assert not evaluate(grids, Plan(contestants([BELIEVER]), seeds=1, done=done)).runs
+    assert [run.seed for run in evaluate([grid], Plan(contestants([BELIEVER]), seeds=4, done=done)).runs] == [1, 3]
+    assert not evaluate([grid], Plan(contestants([BELIEVER]), seeds=1, done=done)).runs
 
 
-def test_what_the_first_seed_measured_is_left_in_the_common_format(tmp_path: Path) -> None:
+def test_what_the_first_seed_measured_is_left_in_the_common_format(grid: Grid, tmp_path: Path) -> None:
     """Its required fields and enumerations, T4 1.1.0; times add up to what the run was charged."""
-    grids = load([table(tmp_path / "t.csv")])
-    runs = evaluate(grids, Plan(contestants([BELIEVER]), seeds=2)).runs
+    runs = evaluate([grid], Plan(contestants([BELIEVER]), seeds=2)).runs
     write_t4(tmp_path / "t4", runs)
     ((path, run),) = zip((tmp_path / "t4").iterdir(), [run for run in runs if run.seed == 0], strict=True)
     assert path.name == "test_evaluation-Believer-t-bcast-0.json"
@@ -345,25 +336,17 @@ def test_what_gave_no_time_is_invalid_in_the_common_format(tmp_path: Path, statu
     assert one["times"] == {"runtimes": [], "framework": 0.5}
 
 
-def colltune(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return commands.colltune("study", "evaluate", *arguments)
-
-
 def test_the_command_leaves_tables_and_plots(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     data, out = table(tmp_path / "t.csv", 52), tmp_path / "out"
     who = f"random,{BELIEVER}"
     options = ["--strategies", who, "--seeds", "2", "--jobs", "1", "--at", "25%", "--minutes", "60"]
-    done = colltune(str(data), *options, "--out", str(out))
-    assert done.returncode == 0, done.stderr
-    assert "t/bcast" in done.stdout
-    assert "25% of the collection time" in done.stdout
-    assert "25% of the training set" in done.stdout
-    assert "its own stop" in done.stdout
+    done = colltune("study", "evaluate", str(data), *options, "--out", str(out), code=0)
+    for words in ("t/bcast", "25% of the collection time", "25% of the training set", "its own stop"):
+        assert words in done.stdout
     steps = list(csv.DictReader((out / "steps.csv").open()))
     assert {(row["strategy"], row["seed"]) for row in steps} == {(s, k) for s in who.split(",") for k in "01"}
     assert {"reach.csv", "stops.csv", "curves.csv"} <= {path.name for path in out.iterdir()}
     assert {path.name.split("-")[0] for path in (out / "t4").iterdir()} == {"random", "test_evaluation"}
-    plots = sorted(path.name for path in out.glob("*.png"))
-    assert len(plots) == 12
+    assert len(list(out.glob("*.png"))) == 12
     assert (out / "slowdown_by_time.png").read_bytes().startswith(b"\x89PNG")
