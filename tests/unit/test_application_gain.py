@@ -231,15 +231,14 @@ def test_a_single_pair_says_what_it_cost_and_a_rule_that_is_not_compared_is_name
     # 100 calls took 100 us longer each, and agreeing 10 ms, of 20 s without agreeing.
     text = "run 3: no rule in force yet; 1 choice tried, which cost about 0.10% of it; one is open"
     assert run_text(3, gain, 0, "one is open") == text
-    assert "run 4: 2 rules in force, not compared with the default in this run; x" in run_text(
-        4, gain_of(experiment(()), CHOICES), 2, "x"
-    )
+    without = run_text(4, gain_of(experiment(()), CHOICES), 2, "x")
+    assert "run 4: 2 rules in force, not compared with the default in this run; x" in without
 
 
-@pytest.mark.parametrize(("count", "spread"), [(3, 0.5), (40, 0.5)])
-def test_what_may_be_either_is_no_figure(count: int, spread: float) -> None:
+@pytest.mark.parametrize("count", [3, 40])
+def test_what_may_be_either_is_no_figure(count: int) -> None:
     """A run of few pairs that differ by half says 1.36 times as fast by chance, and one of many as well."""
-    gain = replace(gain_of(experiment(pairs(3, count, 1.0, spread)), CHOICES), runs=8)
+    gain = replace(gain_of(experiment(pairs(3, count, 1.0, 0.5)), CHOICES), runs=8)
     assert not gain.is_sure
     line, page = gain_line(gain), "\n".join(gain_page(gain))
     assert line.startswith("this run took 20 s; it does not tell whether it would have taken longer without the tuning")
@@ -249,10 +248,8 @@ def test_what_may_be_either_is_no_figure(count: int, spread: float) -> None:
     said = run_text(2, gain, 1, "nothing is left to try")
     assert said == "run 2: the rules in force do not surely save time yet; nothing is left to try"
     unbounded = replace(gain, saved_s=Interval(gain.saved_s.estimate))
-    whole = whole_run_text(unbounded, "app", [])
-    assert whole.startswith(
-        "with the rules app is neither surely faster nor surely slower: the 95% interval of 8 runs holds"
-    )
+    said = "with the rules app is neither surely faster nor surely slower: the 95% interval of 8 runs holds"
+    assert whole_run_text(unbounded, "app", []).startswith(said)
     assert wording.text(unbounded.faster) == "not known"
 
 
@@ -267,31 +264,24 @@ def test_a_bound_at_which_a_run_takes_no_time_is_none(low: float, high: float, i
 
 
 def test_a_run_that_only_tries_says_nothing_of_the_tuning() -> None:
-    tried = replace(experiment(pairs(1, 40, 0.5, 0.02)), share=0)
-    said = gain_line(gain_of(tried, CHOICES[:1], lambda _cell: True))
-    assert "without the tuning" not in said
-    assert run_text(2, gain_of(tried, CHOICES[:1], lambda _cell: True), 0, "").startswith(
-        "run 2: no rule in force yet; 1"
+    many, few = (
+        gain_of(replace(experiment(pairs(1, count, 0.5, 0.02)), share=0), CHOICES[:1], lambda _cell: True)
+        for count in (40, 2)
     )
-    few = gain_of(replace(experiment(pairs(1, 2, 0.5, 0.02)), share=0), CHOICES[:1], lambda _cell: True)
+    assert "without the tuning" not in gain_line(many)
+    assert run_text(2, many, 0, "").startswith("run 2: no rule in force yet; 1")
     assert run_text(2, few, 0, "x").startswith("run 2: no rule in force yet; 1 choice tried, which cost about 0.1")
-    killed = replace(few, complete=False)
-    assert "without MPI_Finalize" in run_text(2, killed, 0, "")
+    assert "without MPI_Finalize" in run_text(2, replace(few, complete=False), 0, "")
 
 
-@pytest.mark.parametrize(("text", "risk"), [("0.1%", 0.001), ("10", 0.1), ("0.0001 %", 1e-6)])
-def test_a_risk_is_a_percentage(text: str, risk: float) -> None:
-    assert parse_risk(text) == pytest.approx(risk)
+def test_a_risk_is_a_percentage() -> None:
+    assert [parse_risk(text) for text in ("0.1%", "10", "0.0001 %")] == pytest.approx([0.001, 0.1, 1e-6])
+    for text in ("0", "11%", "-1", "a", "", "0.00001%"):
+        with pytest.raises(InputError, match="is no percentage from"):
+            parse_risk(text)
 
 
-@pytest.mark.parametrize("text", ["0", "11%", "-1", "a", "", "0.00001%"])
-def test_what_is_no_risk_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="is no percentage from"):
-        parse_risk(text)
-
-
-ONE_CHOICE = [Choice("ring")]
-BLOCK_CALLS, TUNED_CALLS, CALL_S = 100, 100_000, 1e-4
+TUNED_CALLS, CALL_S = 100_000, 1e-4
 # Standard deviation and autocorrelation of the blocks' logarithms, their drift over the run, and their tails.
 KINDS = {
     "quiet": (0.02, 0.0, 0.0, "normal"),
@@ -333,11 +323,8 @@ def program(
         first = bool(random.integers(2)) if blocks == 2 or number % 2 == 0 else not first
         at = blocks * number + int(random.integers(blocks - 1))
         slow, fast = (at, at + 1) if first else (at + 1, at)
-        times = [
-            BlockTimes(0.3 * wall_s, wall_s)
-            for wall_s in (BLOCK_CALLS * CALL_S * default[slow], BLOCK_CALLS * CALL_S * tuned[fast])
-        ]
-        pairs.append(BlockPair(BLOCK_CALLS, first, times[0], times[1]))
+        walls_s = (CALLS * CALL_S * default[slow], CALLS * CALL_S * tuned[fast])
+        pairs.append(BlockPair(CALLS, first, *(BlockTimes(0.3 * wall_s, wall_s) for wall_s in walls_s)))
     return tuple(pairs), float(default.mean() - tuned.mean()) * CALL_S * TUNED_CALLS
 
 
@@ -346,11 +333,8 @@ def covered(ratio: float, kind: str, blocks: int, seed: int) -> bool:
     random = np.random.default_rng([seed, round(100 * ratio), list(KINDS).index(kind)])
     pairs, truth_s = program(random, 10 + 10 * (seed % 4), blocks, ratio, kind, adds=seed % 2 == 0)
     cell = Cell("bcast", 0, 64, 64, 4, 1, 4, TUNED_CALLS, 500, 1, 0, 0.01, tuple(pairs))
-    gain = gain_of(Experiment(4, 1, 5, 1e9, 0, (cell,)), ONE_CHOICE)
-    low, high = gain.saved_s.low, gain.saved_s.high
-    if ratio == 1.0:
-        return not gain.is_sure
-    return (low is None or low <= truth_s) and (high is None or truth_s <= high)
+    gain = gain_of(Experiment(4, 1, 5, 1e9, 0, (cell,)), CHOICES[:1])
+    return not gain.is_sure if ratio == 1.0 else gain.saved_s.low <= truth_s <= gain.saved_s.high
 
 
 @pytest.mark.parametrize("blocks", BLOCKS_A_ROUND)

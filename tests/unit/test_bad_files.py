@@ -42,17 +42,12 @@ def lines_of(data: bytes) -> list[bytes]:
     return gzip.decompress(data).splitlines(keepends=True)
 
 
-def with_checksum(body: bytes) -> bytes:
-    """A line of a journal that holds ``body``, an object without its first brace."""
-    return b'{"crc32":"%08x",%b\n' % (zlib.crc32(body), body)
-
-
 def changed(old: bytes, new: bytes) -> bytes:
     """An entry in whose lines ``old`` is replaced, with the checksums of a careful forger."""
     lines = []
     for line in lines_of(pack(entry(2))):
-        body = line[len(b'{"crc32":"00000000",') : -1]
-        lines.append(with_checksum(body.replace(old, new)))
+        body = line[len(b'{"crc32":"00000000",') : -1].replace(old, new)
+        lines.append(b'{"crc32":"%08x",%b\n' % (zlib.crc32(body), body))
     assert any(new in line for line in lines)
     return gzip.compress(b"".join(lines))
 
@@ -110,9 +105,7 @@ def test_docs_state_the_limits_of_an_entry() -> None:
 
 @pytest.mark.parametrize("library", ["nosuchmpi", "../../etc/passwd", "mpich\x00", "mpich 99"])
 def test_an_mpi_without_a_catalogue_costs_its_entry_alone(store: SiteStore, library: str) -> None:
-    here = replace(HERE, mpi=library)
-    forged = replace(entry(3), environment=here)
-    store.add(forged)
+    store.add(replace(entry(3), environment=replace(HERE, mpi=library)))
     store.add(entry(1))
     assert len(status(store).machines) == 2
 
@@ -207,10 +200,10 @@ def test_text_of_an_entry_is_printed_without_its_escape_sequences(store: SiteSto
 
 @pytest.mark.parametrize("name", [b"\xff\xfe", b"a\nb", b"\x1b[2J"])
 def test_names_that_are_no_text_are_no_entries(store: SiteStore, name: bytes) -> None:
-    good = store.add(entry(1))
-    Path(os.fsdecode(os.fsencode(store.directory / INBOX / f"{KEY}-") + name + b".jsonl.gz")).touch()
-    Path(os.fsdecode(os.fsencode(store.directory / INBOX) + b"/" + name + b"-x.jsonl.gz")).touch()
-    (Path(os.fsdecode(os.fsencode(store.quarantine) + b"/" + name + b".jsonl.gz"))).touch()
+    good, text = store.add(entry(1)), os.fsdecode(name)
+    inbox = store.directory / INBOX
+    for path in (inbox / f"{KEY}-{text}", inbox / f"{text}-x", store.quarantine / text):
+        Path(f"{path}.jsonl.gz").touch()
     assert store.names() == {KEY: {good}}
     assert [one.name for one in open_index(store, KEY).entries] == [good]
     printed_status(store)
