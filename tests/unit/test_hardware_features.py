@@ -1,6 +1,7 @@
 """Hardware features: from a recorded machine, and from trees written after the kernel's documentation (synthetic)."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -69,36 +70,23 @@ def slingshot(number, esm="25.0 GT/s"):
     }
 
 
-def test_a_recorded_virtual_machine_lacks_what_it_lacks():
-    found = read_features(RecordedMachine.load(RECORDED / "virtual-2-cores.tar.gz"))
-    assert (found.cores, found.threads, found.sockets, found.numa_nodes) == (2, 2, 1, 1)
-    assert found.l3_mib == pytest.approx(35.75)
-    assert found.cpu_max_ghz == 2.5
-    assert found.fabric is None
-    assert found.pcie_lanes is None
+MACHINES = {re.sub(r"\.(tar\.gz|txt)$", "", path.name) for path in RECORDED.iterdir()} - {"README.md"}
 
 
-@pytest.mark.parametrize("path", sorted(RECORDED.glob("*.tar.gz")), ids=lambda path: path.name.partition(".tar")[0])
-def test_what_is_said_of_each_recorded_machine(path, tmp_path):
-    """The text beside it, and again of what is recorded of the record."""
-    expected = (RECORDED / path.name.replace(".tar.gz", ".txt")).read_text(encoding="utf-8")
-    save_record(record(RecordedMachine.load(path)), tmp_path / "again")
-    for machine in (path, tmp_path / "again"):
+@pytest.mark.parametrize("name", sorted(MACHINES))
+def test_what_is_said_of_each_recorded_machine(name, tmp_path):
+    """The text beside it, and again of what is recorded of the record; the page has a line of each."""
+    expected = (RECORDED / f"{name}.txt").read_text(encoding="utf-8")
+    save_record(record(RecordedMachine.load(RECORDED / f"{name}.tar.gz")), tmp_path / "again")
+    for machine in (RECORDED / f"{name}.tar.gz", tmp_path / "again"):
         assert CliRunner().invoke(app, ["doctor", "--features", "--machine", str(machine)]).stdout == expected
-
-
-def test_every_expected_text_has_its_record_and_its_line_of_the_readme():
-    texts = {path.stem for path in RECORDED.glob("*.txt")}
-    assert texts == {path.name.removesuffix(".tar.gz") for path in RECORDED.glob("*.tar.gz")}
-    readme = (RECORDED / "README.md").read_text(encoding="utf-8")
-    assert [name for name in texts if f"| {name} |" not in readme] == []
+    assert f"| {name} |" in (RECORDED / "README.md").read_text(encoding="utf-8")
 
 
 def test_processors_caches_and_memory_of_a_two_socket_node():
     found = read_features(synthetic())
     assert (found.cores, found.threads, found.sockets, found.numa_nodes) == (8, 16, 2, 2)
-    assert found.l3_mib == 40.0
-    assert found.cpu_max_ghz == 3.3
+    assert (found.l3_mib, found.cpu_max_ghz) == (40.0, 3.3)
 
 
 def test_a_limit_of_no_period_is_no_limit():
@@ -135,28 +123,18 @@ def test_networks(extra, fabric, lane, lanes, links, pcie):
 
 def test_the_fastest_active_port_counts():
     down = infiniband("mlx5_0", "400 Gb/sec (4X NDR)", state="1: DOWN")
-    ethernet = {
-        "sys/class/net/eth0/speed": "25000\n",
-        "sys/class/net/eth0/operstate": "up\n",
-        "sys/class/net/eth0/device/vendor": "0x8086\n",
-        "sys/class/net/eth1/speed": "-1\n",
-        "sys/class/net/eth1/operstate": "up\n",
-        "sys/class/net/eth1/device/vendor": "0x8086\n",
-        "sys/class/net/docker0/speed": "100000\n",  # no device behind it
-        "sys/class/net/docker0/operstate": "up\n",
-        "sys/class/net/ib0/speed": "100000\n",
-        "sys/class/net/ib0/operstate": "up\n",
-        "sys/class/net/ib0/device/vendor": "0x15b3\n",
-    }
+    ethernet = {}
+    for name, speed in (("eth0", 25000), ("eth1", -1), ("docker0", 100000), ("ib0", 100000)):
+        at = f"sys/class/net/{name}"
+        ethernet |= {f"{at}/speed": f"{speed}\n", f"{at}/operstate": "up\n", f"{at}/device/vendor": "0x8086\n"}
+    del ethernet["sys/class/net/docker0/device/vendor"]  # no device behind it
     found = read_features(synthetic(extra=down | ethernet))
     assert (found.fabric, found.link_gbits, found.links) == (Fabric.ETHERNET, 25.0, 1)
     assert found.pcie_lanes is None
     assert "link_lanes" in found.sources
 
 
-OLD_LSCPU = """Architecture:          x86_64
-CPU(s):                48
-On-line CPU(s) list:   0-47
+OLD_LSCPU = """CPU(s):                48
 Thread(s) per core:    2
 Core(s) per socket:    12
 Socket(s):             2
@@ -166,9 +144,7 @@ Model name:            Intel(R) Xeon(R) CPU E5-2680 v3 @ 2.50GHz
 CPU max MHz:           3300.0000
 L3 cache:              30720K
 """
-POWER_LSCPU = """Architecture:        ppc64le
-CPU(s):              160
-On-line CPU(s) list: 0-159
+POWER_LSCPU = """On-line CPU(s) list: 0-159
 Thread(s) per core:  8
 Core(s) per socket:  10
 Socket(s):           2
@@ -222,10 +198,7 @@ def test_a_record_keeps_the_features_and_no_names(tmp_path):
         again = RecordedMachine.load(out)
         assert read_features(again) == read_features(machine)
         text = "\n".join(again.files.values())
-        assert "secret" not in text
-        assert "12345" not in text
-        assert "c903" not in text
-        assert "54321" not in text
+        assert not [words for words in ("secret", "12345", "c903", "54321") if words in text]
         assert read_conditions(again)["binding"] == "processors 0-3"
 
 
@@ -233,8 +206,7 @@ def test_this_machine_is_recorded_as_it_is_read(tmp_path):
     save_record(record(RunningMachine()), tmp_path / "here")
     here = read_features(RunningMachine())
     assert read_features(RecordedMachine.load(tmp_path / "here")) == here
-    assert here.threads is not None
-    assert here.threads >= 1
+    assert (here.threads or 0) >= 1
 
 
 def test_a_file_that_is_no_record_is_refused(tmp_path):
@@ -245,28 +217,17 @@ def test_a_file_that_is_no_record_is_refused(tmp_path):
             RecordedMachine.load(path)
 
 
-def test_commands(tmp_path):
-    runner = CliRunner()
+def test_a_machine_is_recorded_and_shown_by_commands(tmp_path):
     out = tmp_path / "machine.tar.gz"
-    assert runner.invoke(app, ["doctor", "--record", str(out)]).exit_code == 0
-    shown = runner.invoke(app, ["doctor", "--features", "--machine", str(out), "--json"])
+    assert CliRunner().invoke(app, ["doctor", "--record", str(out)]).exit_code == 0
+    shown = CliRunner().invoke(app, ["doctor", "--features", "--machine", str(out), "--json"])
     assert set(NUMBERS) <= set(json.loads(shown.stdout))
-    recorded = RECORDED / "virtual-2-cores.tar.gz"
-    text = runner.invoke(app, ["doctor", "--features", "--machine", str(recorded)]).stdout
-    assert "link_lanes       missing" in text
-    assert "35.75  (sys)" in text
 
 
 @given(st.text(max_size=80))
 def test_no_text_makes_a_parser_raise_or_invent(text):
-    for read in (
-        parse.parse_cache_mib,
-        parse.parse_pcie_version,
-        parse.parse_pcie_lanes,
-        parse.parse_slingshot_speed,
-        parse.parse_ethernet_speed,
-    ):
-        value = read(text)
+    for name in ("cache_mib", "pcie_version", "pcie_lanes", "slingshot_speed", "ethernet_speed"):
+        value = getattr(parse, f"parse_{name}")(text)
         assert value is None or value > 0
     rate = parse.parse_infiniband_rate(text)
     assert rate is None or (rate[0] > 0 and rate[1] > 0)
@@ -280,11 +241,8 @@ def test_no_text_makes_a_parser_raise_or_invent(text):
 @given(st.sets(st.integers(0, 4095)))
 def test_processor_lists_round_trip(numbers):
     assert parse.parse_cpu_list(",".join(map(str, sorted(numbers)))) == numbers
-
-
-@given(st.integers(0, 5000), st.integers(0, 500))
-def test_ranges(first, length):
-    assert parse.parse_cpu_list(f"{first}-{first + length}") == set(range(first, first + length + 1))
+    ranges = ",".join(f"{number}-{number + 5}" for number in sorted(numbers))
+    assert parse.parse_cpu_list(ranges) == {number + more for number in numbers for more in range(6)}
 
 
 @given(st.integers(1, 1 << 22))
