@@ -32,22 +32,6 @@ def test_a_tree_keeps_to_its_shape():
         assert tree.n_node_samples[~leaves].min() >= 8
 
 
-def test_a_tree_is_grown_until_it_knows_every_row_it_was_given():
-    inputs = np.arange(30, dtype=np.float32)[:, None]
-    output = np.random.default_rng(2).normal(size=30)
-    for tree in trees.grow(inputs, output, 5, 3):
-        known = np.isclose(tree.predict(inputs)[:, 0], output)
-        assert known.mean() > 0.5  # all rows that the bootstrap drew: 63% of them on average
-
-
-def test_equal_seeds_give_equal_trees_and_hyperparameters_reach_them():
-    inputs, output = rows()
-    one, other = (trees.predict(trees.grow(inputs, output, 4, 7), inputs) for _ in range(2))
-    np.testing.assert_array_equal(one, other)
-    flat = trees.predict(trees.grow(inputs, output, 4, 7, shape=trees.TreeShape(max_depth=1)), inputs)
-    assert all(len(np.unique(tree)) <= 2 for tree in flat)
-
-
 def test_the_closed_form_is_the_jackknife_with_every_tree_left_out_once():
     trees = np.random.default_rng(0).normal(size=(20, 6))
     count = len(trees)
@@ -57,6 +41,7 @@ def test_the_closed_form_is_the_jackknife_with_every_tree_left_out_once():
 
 
 def test_the_trees_are_those_of_the_forest_of_the_same_seed():
+    """Which is fully grown, as each that is asked for no other shape."""
     inputs, output = rows()
     forest = RandomForestRegressor(6, random_state=3).fit(inputs, output)
     theirs = np.stack([tree.predict(inputs) for tree in forest.estimators_])
