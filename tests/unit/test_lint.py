@@ -11,7 +11,7 @@ from mpich_trees import default_trees
 from test_emit_mpich import calls, meets
 
 from colltune.catalog import Need, load
-from colltune.core.sample import COLLECTIVES, DEFAULT, TUNABLE, blocking_form
+from colltune.core.sample import TUNABLE, blocking_form
 from colltune.emit.lint.check import Check, Severity, format_check
 from colltune.emit.lint.json_text import DEEPEST, JsonValue, NotJsonError, read_json
 from colltune.emit.lint.leaf import leaf_names
@@ -63,6 +63,8 @@ def test_what_colltune_writes_is_clean(version: str, collectives: set[str], seed
 
 
 TREE_42 = {"is_non_blocking": 1, "tree_type": 1, "k": 2}
+WAVE = {**TREE_42, "tree_type": "topology_wave"}
+OWN_APART = {"is_op_built_in=no": FLAT, "any": LONG}
 FAULTS = [
     ("5.0.2", "allgather", DOUBLING, "recursive_doubling can be reached on 3 ranks"),
     ("5.0.2", "allgather", {"comm_size<=2": DOUBLING, "comm_size=any": RING}, None),
@@ -96,12 +98,7 @@ FAULTS = [
     ("4.2.3", "bcast", leaf("MPIR_Bcast_intra_tree", **TREE_42), None),
     ("4.2.3", "bcast", leaf("MPIR_Bcast_intra_tree", **{**TREE_42, "tree_type": "kary"}), "is not understood"),
     ("4.3.2", "bcast", leaf("MPIR_Bcast_intra_tree", **{**TREE_42, "tree_type": "kary"}), None),
-    (
-        "4.3.2",
-        "bcast",
-        leaf("MPIR_Bcast_intra_tree", **{**TREE_42, "tree_type": "topology_wave"}),
-        "topo_overhead is not given",
-    ),
+    ("4.3.2", "bcast", leaf("MPIR_Bcast_intra_tree", **WAVE), "topo_overhead is not given"),
     ("5.0.2", "bcast", {"avg_msg_size<=8": {"comm_size<4": BINOMIAL, "comm_size=any": BINOMIAL}}, "means <= here"),
     ("5.0.2", "bcast", {"comm_size<4": {"comm_size<3": BINOMIAL, "comm_size=any": BINOMIAL}}, "no rule follows"),
     ("5.0.2", "bcast", {"is_multi_threaded=no": BINOMIAL}, "calls with is_multi_threaded=yes have no rule"),
@@ -116,18 +113,8 @@ FAULTS = [
     ("5.0.2", "allreduce", LONG, "with fewer elements than ranks"),
     ("5.0.2", "allreduce", LONG, "operation of the user's own"),
     ("5.0.2", "allreduce", {"is_op_built_in=no": FLAT, "is_op_built_in=yes": LONG}, "fewer elements than ranks"),
-    (
-        "5.0.2",
-        "allreduce",
-        {"count<=99": FLAT, "count=any": {"is_op_built_in=no": FLAT, "any": LONG}},
-        "fewer elements",
-    ),
-    (
-        "5.0.2",
-        "allreduce",
-        {"comm_size<=99": {"count<=63": FLAT, "count=any": {"is_op_built_in=no": FLAT, "any": LONG}}, "any": FLAT},
-        None,
-    ),
+    ("5.0.2", "allreduce", {"count<=99": FLAT, "count=any": OWN_APART}, "fewer elements"),
+    ("5.0.2", "allreduce", {"comm_size<=99": {"count<=63": FLAT, "count=any": OWN_APART}, "any": FLAT}, None),
     ("5.0.2", "allreduce", leaf("MPIR_Allreduce_intra_ring"), "does not commute"),
     ("5.0.2", "allreduce", {"is_op_built_in=yes": leaf("MPIR_Allreduce_intra_ring"), "is_op_built_in=no": FLAT}, None),
     ("5.0.2", "reduce_scatter", leaf("MPIR_Reduce_scatter_intra_noncommutative"), "with unequal counts"),
@@ -224,16 +211,8 @@ def test_a_key_that_occurs_twice_and_the_line_of_a_truncated_file_are_found() ->
 
 PIECES = [
     *("comm_size<=4", "comm_size<8", "comm_size=pow2", "comm_size=any", "any", "comm_avg_ppn<=2", "comm_avg_ppn<2"),
-    *(
-        "avg_msg_size<=9",
-        "total_msg_size<=-9",
-        "count<pow2",
-        "count<=7",
-        "count=any",
-        "comm_hierarchy=parent",
-        "x\ud800",
-    ),
-    *("collective=bcast", "collective=x", "comm_type=intra", "comm_size<=", "comm_size<=99999999999", "", "=any"),
+    *("avg_msg_size<=9", "total_msg_size<=-9", "count<pow2", "count<=7", "count=any", "comm_hierarchy=parent", "=any"),
+    *("collective=bcast", "collective=x", "comm_type=intra", "comm_size<=", "comm_size<=99999999999", "", "x\ud800"),
     *("algorithm=MPIR_Bcast_intra_binomial", "composition=", "algorithm=MPIR_Bcast_intra_tree", "tree_type=9", "k="),
 ]
 JSON = st.recursive(
@@ -330,9 +309,3 @@ def test_where_lint_finds_no_error_every_call_reaches_an_algorithm_that_can_serv
     assume(legal(call))
     if not found:
         assert needs_met(decide(general, call, (major, minor)), call, version)
-
-
-def test_default_is_the_first_choice_of_every_collective() -> None:
-    """What colltune writes for it is the library's own tree, which the tests above count on."""
-    catalogue = load("mpich", "5.0.2")
-    assert all(catalogue.choices(name)[0] == DEFAULT for name in COLLECTIVES)

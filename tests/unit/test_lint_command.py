@@ -9,11 +9,7 @@ from random import Random
 from string import Formatter
 
 import pytest
-from test_lint import (
-    DOUBLING,
-    RING,
-    file_with,
-)
+from test_lint import DOUBLING, RING, file_with
 from typer.testing import CliRunner
 
 from colltune.catalog import load
@@ -32,10 +28,8 @@ from lint_mutants import VERSIONS as RELEASES
 from lint_trees import complete_file, complete_trees
 
 
-def run(*arguments: str | Path) -> tuple[int, str]:
-    result = CliRunner().invoke(app, ["lint", *map(str, arguments), "--mpi-version", "5.0.2"])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
+def run(*arguments: str | Path, version: str = "5.0.2") -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["lint", *map(str, arguments), "--mpi-version", version], catch_exceptions=False)
     return result.exit_code, result.output
 
 
@@ -141,16 +135,10 @@ def alone(one_file: Path, *words: str | Path) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def package(*words: str | Path) -> tuple[int, str]:
-    result = CliRunner().invoke(app, ["lint", *map(str, words)])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result.exit_code, result.output
-
-
 def same(one_file: Path, version: str, *paths: Path) -> tuple[int, str]:
     """What both say."""
     said = alone(one_file, *paths, "--mpi-version", version)
-    assert said == package(*paths, "--mpi-version", version)
+    assert said == run(*paths, version=version)
     return said
 
 

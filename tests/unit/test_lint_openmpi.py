@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
+from test_lint_command import run
 
 from colltune.bench.backends.openmpi import OpenMpiBackend
 from colltune.catalog import load
-from colltune.cli.app import app
 from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
 from colltune.core.sample import COLLECTIVES
@@ -207,21 +206,14 @@ def test_rules_of_han_are_clean_also_with_a_segment_a_name_and_an_algorithm() ->
     assert check.severity is Severity.WARNING
 
 
-def run(*arguments: str | Path) -> tuple[int, str]:
-    result = CliRunner().invoke(app, ["lint", *map(str, arguments), "--mpi-version", VERSION])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.exit_code, result.output
-
-
 def test_the_command_tells_the_library_by_the_file(tmp_path: Path) -> None:
     good, bad = tmp_path / "good.conf", tmp_path / "bad.conf"
     good.write_text(rules(7, "2 1 0 6 0 0"))
     bad.write_text(rules(7, "2 1 0 77 0 0"))
-    assert run(good) == (0, "1 file for Open MPI 5.0.11: 0 errors, 0 warnings\n")
-    code, output = run(bad)
+    assert run(good, version=VERSION) == (0, "1 file for Open MPI 5.0.11: 0 errors, 0 warnings\n")
+    code, output = run(bad, version=VERSION)
     assert code == 1
     assert output.startswith(f"{bad}:4: error: Open MPI 5.0.11 has no algorithm 77 of bcast\n")
     (tmp_path / "mpich.json").write_text("{}")
     with pytest.raises(InputError, match="two libraries"):
-        run(good, tmp_path / "mpich.json")
+        run(good, tmp_path / "mpich.json", version=VERSION)
