@@ -70,8 +70,7 @@ class Fuzzer:
             _, said = process.communicate()
         assert process.returncode == 0, said[-6000:]
         done, taken = re.search(r"Done (\d+) runs in", said), re.search(r"(\d+) taken", said)
-        assert done, said[-2000:]
-        assert taken, said[-2000:]
+        assert all((done, taken)), said[-2000:]
         return int(done[1]), int(taken[1])
 
 
@@ -129,19 +128,12 @@ def requests(catalogue: Catalogue) -> Iterator[bytes]:
 
 
 def compiled(mpi: Installation, compiler: str, guided: bool, place: Path) -> Path:
-    parts = [
-        source_directory(name)
-        for name in (COMMON, ENTRY, *LIBRARY_PARTS, "alltoallv_measure", "agent", "include", *TIMING_PARTS)
-    ]
-    whole = [path for part in parts[: 2 + len(LIBRARY_PARTS)] for path in sorted(part.glob("*.c"))]
-    whole = [path for path in whole if path.name != "entry_points.c"]  # the names are those of the core here
-    some = ["agent/request.c", "agent/input.c", "alltoallv_measure/weights.c"]
-    sources = [
-        NATIVE / "fuzz_readers.c",
-        *whole,
-        *(source_directory(name.split("/")[0]).parent / name for name in some),
-    ]
-    sources += [] if guided else [NATIVE / "fuzz_driver.c"]
+    whole, some = (COMMON, ENTRY, *LIBRARY_PARTS), ("agent/request.c", "agent/input.c", "alltoallv_measure/weights.c")
+    parts = [source_directory(name) for name in (*whole, "alltoallv_measure", "agent", "include", *TIMING_PARTS)]
+    sources = [path for name in whole for path in sorted(source_directory(name).glob("*.c"))]
+    sources = [path for path in sources if path.name != "entry_points.c"]  # the names are those of the core here
+    sources += [source_directory(name.split("/")[0]).parent / name for name in some]
+    sources += [NATIVE / "fuzz_readers.c", *([] if guided else [NATIVE / "fuzz_driver.c"])]
     sanitizers = "-fsanitize=address,undefined" + (",fuzzer" if guided else "")
     target, environment = place / "fuzz", {**os.environ, "MPICH_CC": compiler, "OMPI_CC": compiler}
     flags = [*FLAGS, sanitizers, '-DCT_MPI_LIBRARY="libmpi.so"', *(f"-I{part}" for part in parts)]
@@ -153,28 +145,20 @@ def compiled(mpi: Installation, compiler: str, guided: bool, place: Path) -> Pat
 def can_sanitize(compiler: str, sanitizers: str, place: Path) -> bool:
     """Whether the compiler has what is needed for these."""
     source = place / "empty.c"
-    source.write_text(
-        "int LLVMFuzzerTestOneInput(void) { return 0; }\n"
-        + ("" if "fuzzer" in sanitizers else "int main(void) { return 0; }\n")
-    )
-    tried = subprocess.run(
-        [compiler, f"-fsanitize={sanitizers}", source, "-o", place / "empty"], capture_output=True, check=False
-    )
-    return tried.returncode == 0
+    function = "LLVMFuzzerTestOneInput" if "fuzzer" in sanitizers else "main"
+    source.write_text(f"int {function}(void) {{ return 0; }}\n")
+    return run_to_end([compiler, f"-fsanitize={sanitizers}", source, "-o", place / "empty"]).returncode == 0
 
 
 @pytest.fixture(scope="module", params=["libFuzzer", "driver"])
 def fuzzer(request: pytest.FixtureRequest, mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Fuzzer:
     place, guided = tmp_path_factory.mktemp("fuzz"), request.param == "libFuzzer"
     names = ["clang", *(f"clang-{version}" for version in range(30, 9, -1))] if guided else ["cc", "gcc", "clang"]
-    compilers = [found for name in names if (found := shutil.which(name))]
     needed = "address,undefined" + (",fuzzer" if guided else "")
-    for compiler in compilers:
+    for compiler in filter(None, map(shutil.which, names)):
         if can_sanitize(compiler, needed, place):
             return Fuzzer(compiled(mpi, compiler, guided, place), guided)
-    pytest.skip(
-        f"no C compiler here with -fsanitize={needed}; clang has it with its package compiler-rt (libclang-rt-dev)"
-    )
+    pytest.skip(f"no C compiler here with -fsanitize={needed}; clang has it with compiler-rt (libclang-rt-dev)")
 
 
 @pytest.mark.parametrize("reader", READERS)

@@ -116,11 +116,8 @@ OPENS = re.compile(
 
 def test_every_module_that_reads_has_a_reader_here() -> None:
     known = {name for reader in READERS.values() for name in reader.modules}
-    files = {
-        ".".join(path.relative_to(source).with_suffix("").parts): path
-        for source in SOURCES
-        for path in source.rglob("*.py")
-    }
+    paths = [(path, path.relative_to(source).with_suffix("")) for source in SOURCES for path in source.rglob("*.py")]
+    files = {".".join(place.parts): path for path, place in paths}
     for module, path in sorted(files.items()):
         if OPENS.search(path.read_text()) and module not in OURS:
             assert module in known, f"{module} reads a file, and tests/unit/readers.py has no reader of it"

@@ -12,7 +12,7 @@ import pytest
 from colltune.core.errors import InputError
 from colltune.core.interval import SpeedVerdict
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, Status
-from colltune.core.space import Point, Space
+from colltune.core.space import Space
 from colltune.judge.sentinels import Recheck, Sentinel, recheck, sentinels, verdicts
 from colltune.measure.contract import Effort
 from colltune.search.reuse import begin_journal, cheap, fitting, reuse
@@ -84,8 +84,7 @@ def test_the_latest_campaign_speaks_for_a_scenario(tmp_path: Path) -> None:
         campaign(tmp_path, samples, when_s=when_s)
         archive(tmp_path)
     earlier, remarks = read_history(tmp_path, ENVIRONMENT)
-    assert not remarks
-    assert earlier.date == "2001-09-09T04-16-40Z"
+    assert (remarks, earlier.date) == ([], "2001-09-09T04-16-40Z")
     assert set(earlier.samples) == {*new, *measured("reduce")}
 
 
@@ -96,10 +95,8 @@ def test_other_environments_and_damage_are_left_out_with_a_reason(tmp_path: Path
     (place / JOURNAL).write_text("nonsense\n")
     new_entry(tmp_path, 2.0)  # a folder without a journal: a profile, or a move that was cut off
     earlier, remarks = read_history(tmp_path, ENVIRONMENT)
-    assert earlier is None
-    assert len(remarks) == 2
-    assert any("4.3.2" in text for text in remarks)
-    assert any("not a journal" in text for text in remarks)
+    assert (earlier, len(remarks)) == (None, 2)
+    assert all(words in "\n".join(remarks) for words in ("4.3.2", "not a journal"))
 
 
 def test_resuming_leaves_the_history_alone(tmp_path: Path) -> None:
@@ -126,29 +123,24 @@ def test_only_what_a_campaign_can_use_is_taken() -> None:
 @pytest.mark.parametrize("pace", [0.8, 1.0, 1.3])
 def test_measurements_that_hold_are_used_again(pace: float) -> None:
     samples, recorded, said = measured("bcast", "reduce"), [], []
-    found = reuse(
-        Earlier("2001", tuple(samples)),
-        source(lambda s, c: pace * time_s(s, c)),
-        Effort(),
-        recorded.extend,
-        said.append,
-    ).samples
+    now = source(lambda s, c: pace * time_s(s, c))
+    found = reuse(Earlier("2001", tuple(samples)), now, Effort(), recorded.extend, said.append).samples
     assert set(samples) <= set(found)
     assert set(recorded) == set(found)  # the journal holds all that was made use of
     assert len(found) - len(samples) <= 2 * 2 * 6
     assert all("40 measurements of 2001 still hold" in text for text in said)
 
 
+def slower_ring(factor: float) -> Time:
+    return lambda scenario, choice: time_s(scenario, choice) * (factor if choice == RING else 1.0)
+
+
 @pytest.mark.parametrize(("factor", "dropped"), [(1.0, range(3)), (1.6, range(38, 41))])
 def test_heavy_tails_and_launches_with_modes_are_not_taken_for_a_change(factor: float, dropped: range) -> None:
     """Of 40 looks: noise alone hardly ever drops anything, and a ring that is 1.6 times slower does not get through."""
-
-    def now_s(scenario: Scenario, choice: Choice) -> float:
-        return time_s(scenario, choice) * (factor if choice == RING else 1.0)
-
     said: list[str] = []
     for seed in range(40):
-        by = source(now_s, seed, Noise())
+        by = source(slower_ring(factor), seed, Noise())
         reuse(Earlier("2001", tuple(measured("bcast"))), by, Effort(), lambda _s: None, said.append)
     assert sum("are not used" in text for text in said) in dropped
 
@@ -160,10 +152,6 @@ def test_a_shift_is_judged_by_how_far_comparisons_scatter_from_launch_to_launch(
     scatter: float, factor: float, dropped: range
 ) -> None:
     """Of 40 looks, where each of eight earlier launches compared the ring of all sizes with the default."""
-
-    def now_s(scenario: Scenario, choice: Choice) -> float:
-        return time_s(scenario, choice) * (factor if choice == RING else 1.0)
-
     noise, said = replace(QUIET, unevenness=scatter), list[str]()
     for seed in range(40):
         draw = random.Random(seed)
@@ -171,13 +159,13 @@ def test_a_shift_is_judged_by_how_far_comparisons_scatter_from_launch_to_launch(
         proven = {one: RING for one, gain in gains.items() if gain > 0.0}
         compared = {(s, RING): [gains[s] + draw.gauss(0.0, math.sqrt(2.0) * scatter) for _ in range(8)] for s in proven}
         earlier = Earlier("2001", tuple(measured("bcast")), None, proven, compared)
-        reuse(earlier, source(now_s, seed, noise), Effort(), lambda _s: None, said.append)
+        reuse(earlier, source(slower_ring(factor), seed, noise), Effort(), lambda _s: None, said.append)
     assert sum("are not used" in text for text in said) in dropped
 
 
 def test_doubt_costs_another_launch_and_certainty_none() -> None:
     def launches(factor: float) -> int:
-        by = source(lambda s, c: time_s(s, c) * (factor if c == RING else 1.0))
+        by = source(slower_ring(factor))
         proven = dict.fromkeys(scenarios("bcast")[-3:], RING)
         compared = {(one, RING): [0.3, 0.5] * 4 for one in proven}
         reuse(Earlier("2001", tuple(measured("bcast")), None, proven, compared), by, Effort(), lambda _s: None, print)
@@ -191,10 +179,8 @@ def test_a_collective_that_changed_is_dropped_and_the_other_kept() -> None:
     def now_s(scenario: Scenario, choice: Choice) -> float:
         return time_s(scenario, choice) * (2.0 if scenario.collective == "bcast" and choice == RING else 1.0)
 
-    said: list[str] = []
-    found = reuse(
-        Earlier("2001", tuple(measured("bcast", "reduce"))), source(now_s), Effort(), lambda _s: None, said.append
-    ).samples
+    said, earlier = list[str](), Earlier("2001", tuple(measured("bcast", "reduce")))
+    found = reuse(earlier, source(now_s), Effort(), lambda _s: None, said.append).samples
     assert len([s for s in found if s.scenario.collective == "reduce"]) >= 40
     kept = [s for s in found if s.scenario.collective == "bcast"]
     assert len(kept) == 2 * 6  # what was just measured, and no more
@@ -225,17 +211,10 @@ def test_failed_choices_and_a_missing_default_are_no_sentinels() -> None:
 
 
 @pytest.mark.parametrize(
-    ("now_s", "finding"),
-    [
-        (1.0, SpeedVerdict.HOLDS),
-        (1.2, SpeedVerdict.HOLDS),
-        (1.4, SpeedVerdict.CHANGED),
-        (0.7, SpeedVerdict.CHANGED),
-        (1.6, SpeedVerdict.SLOWER),
-    ],
+    ("now_s", "finding"), [(1.0, "holds"), (1.2, "holds"), (1.4, "changed"), (0.7, "changed"), (1.6, "slower")]
 )
-def test_a_gain_is_compared_with_that_of_then(now_s: float, finding: SpeedVerdict) -> None:
-    one = Sentinel(scenarios("bcast")[0], RING, default_s=1.5, choice_s=1.0)
+def test_a_gain_is_compared_with_that_of_then(now_s: float, finding: str) -> None:
+    one, finding = Sentinel(scenarios("bcast")[0], RING, default_s=1.5, choice_s=1.0), SpeedVerdict(finding)
     assert Recheck(one, ((1.5, now_s),)).verdict is finding
     # The median of three launches: one that is off changes nothing.
     assert Recheck(one, ((1.5, now_s), (1.5, now_s), (1.5, 9.0))).verdict is finding
@@ -250,12 +229,9 @@ def test_what_could_not_be_measured_does_not_hold() -> None:
 
 def test_one_rule_that_turned_slower_is_enough() -> None:
     wanted = sentinels(measured("bcast"), 8)
-    point = Point(wanted[-1].scenario, (wanted[-1].choice,))
-
-    def now_s(scenario: Scenario, choice: Choice) -> float:
-        return time_s(scenario, choice) * (2.0 if (scenario, (choice,)) == (point.scenario, point.choices) else 1.0)
-
-    now = [Sample(o.scenario, c, Status.OK, (now_s(o.scenario, c),)) for o in wanted for c in (DEFAULT, o.choice)]
+    pairs = [(one.scenario, choice) for one in wanted for choice in (DEFAULT, one.choice)]
+    times_s = {pair: time_s(*pair) * (2.0 if pair == pairs[-1] else 1.0) for pair in pairs}
+    now = [Sample(*pair, Status.OK, (now_s,)) for pair, now_s in times_s.items()]
     assert "ring is now slower than the default" in verdicts(recheck(wanted, [now]))["bcast"].why_not
 
 
@@ -264,11 +240,8 @@ def test_what_was_proven_comes_first_and_must_not_be_slower_even_where_that_was_
     proven = dict.fromkeys(scenarios("bcast")[::2], TREE)
     wanted = sentinels(measured("bcast"), 6, proven.get)
     assert sum(one.promised for one in wanted) == len(proven) == 5
-    now = [
-        Sample(one.scenario, choice, Status.OK, (2.0 if choice == TREE else 1.0,))
-        for one in wanted
-        for choice in (DEFAULT, one.choice)
-    ]
+    times_s = {DEFAULT: 1.0, RING: 1.0, TREE: 2.0}
+    now = [Sample(one.scenario, c, Status.OK, (times_s[c],)) for one in wanted for c in (DEFAULT, one.choice)]
     as_then = [Sentinel(one.scenario, one.choice, 1.0, 2.0, promised=one.promised) for one in wanted if one.promised]
     assert {one.verdict for one in recheck(as_then, [now])} == {SpeedVerdict.SLOWER}
     assert verdicts(recheck(as_then, [now]))["bcast"].why_not

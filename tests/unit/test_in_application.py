@@ -8,6 +8,7 @@ import math
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from typer.testing import CliRunner
 
 from colltune.cli.app import app
 from colltune.core.errors import LaunchError
-from colltune.core.interval import Interval, SpeedVerdict
+from colltune.core.interval import SpeedVerdict
 from colltune.core.proven import Verdict
 from colltune.core.sample import DEFAULT, OtherViews, Scenario
 from colltune.core.space import Space
@@ -75,16 +76,12 @@ def test_what_differs_between_runs_is_in_the_intervals(tmp_path: Path) -> None:
         runs = application_runs(place)
         (gain, alone) = (gain_of(runs[0].jobs[0], runs[0].record.choices, runs=some) for some in (runs, ()))
         (standing,) = standings(runs)
-        held["standing"] += _holds(standing.faster, 1.2)
+        held["standing"] += standing.faster.low < 1.2 < standing.faster.high
         for text, one in (("over 4 runs", gain), ("of this run alone", alone)):
             assert text in gain_line(one)
-            held[text] += _holds(one.cells[0].faster, 1.2)
+            held[text] += one.cells[0].faster.low < 1.2 < one.cells[0].faster.high
     assert held["of this run alone"] < 0.6 * cases
     assert min(held["over 4 runs"], held["standing"]) >= 0.9 * cases
-
-
-def _holds(interval: Interval, value: float) -> bool:
-    return interval.low < value < interval.high
 
 
 def test_runs_of_another_mpi_say_nothing_here_and_damage_is_told(tmp_path: Path) -> None:
@@ -189,29 +186,13 @@ _RUNS = 7
 
 
 def checked(*collectives: str, time_s: Callable[[Side], float], runs: int = _RUNS) -> Checked:
-    return check_application(collectives, _noisy(time_s), runs, 1, lambda _text: None)
-
-
-def _noisy(time_s: Callable[[Side], float]) -> Callable[[Side], float]:
-    """A share of 1% up and down: less than any difference that a test is about."""
-    turn = 0
-
-    def taken_s(side: Side) -> float:
-        nonlocal turn
-        turn += 1
-        return time_s(side) * (1.0 + 0.01 * (turn % 3 - 1))
-
-    return taken_s
+    """Times go up and down by 1%: less than any difference that a test is about."""
+    noise = cycle((1.0, 1.01, 0.99))
+    return check_application(collectives, lambda side: time_s(side) * next(noise), runs, 1, lambda _text: None)
 
 
 def _product(**factors: float) -> Callable[[Side], float]:
-    def time_s(side: Side) -> float:
-        taken = 2.0
-        for name in side:
-            taken *= factors[name]
-        return taken
-
-    return time_s
+    return lambda side: 2.0 * math.prod(factors[name] for name in side)
 
 
 def test_rules_that_make_it_faster_stay() -> None:
@@ -262,9 +243,8 @@ def test_a_failure_under_the_rules_withdraws_them() -> None:
         return 1.0
 
     found = checked("alltoall", "bcast", time_s=time_s)
-    assert {name: runs_text(runs) for name, runs in found.withdrawn.items()} == {
-        "bcast": "the application ended with exit code 9"
-    }
+    assert found.withdrawn.keys() == {"bcast"}
+    assert runs_text(found.withdrawn["bcast"]) == "the application ended with exit code 9"
     assert found.text("app").startswith("with the rules app ended with exit code 9; ")
     assert "withdrawn for it: the rules of bcast" in found.text("app")
 
