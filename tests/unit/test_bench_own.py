@@ -2,17 +2,17 @@
 
 import argparse
 import csv
-import importlib.util
 import json
 import math
-import runpy
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 
+import bench_gate
+import bench_own
+import bench_variance
+import judge_osu
 from application_rows import (
     HEAD,
     Program,
@@ -33,23 +33,16 @@ from colltune.store.journal import Journal
 
 pytest.importorskip("scipy")
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 HERE = Environment("mpich", "5.0.2", "0" * 64, "namespaces", 8, 2, "single")
 RING, TREE = Choice("ring"), Choice("tree")
 SIZES = (64, 128, 256)
 
 
 @pytest.fixture
-def own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
+def kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Where bench_own.py finds what it kept, of the directory that it runs in."""
     monkeypatch.chdir(tmp_path)
-    for name in ("bench_own", "bench_variance", "judge_osu"):
-        spec = importlib.util.spec_from_file_location(name, BENCHMARKS / f"{name}.py")
-        module = importlib.util.module_from_spec(spec)
-        monkeypatch.setitem(sys.modules, name, module)
-        spec.loader.exec_module(module)
-    found: ModuleType = sys.modules["bench_own"]
-    return found
+    return bench_own.KEPT
 
 
 def record(place: Path, launches: int, rounds: int, deviations: tuple[float, float, float, float]) -> None:
@@ -72,10 +65,10 @@ def record(place: Path, launches: int, rounds: int, deviations: tuple[float, flo
                         journal.append([Sample(scenario, choice, Status.OK, (time_s,), osu_mean_s=0.5 * time_s)])
 
 
-def test_the_deviations_that_times_were_made_with_are_found(own: ModuleType) -> None:
+def test_the_deviations_that_times_were_made_with_are_found(kept: Path) -> None:
     truth = (0.3, 0.1, 0.07, 0.05)
-    record(own.KEPT / "8x2", 40, 8, truth)
-    made = sys.modules["bench_variance"].of_shape("8x2")
+    record(kept / "8x2", 40, 8, truth)
+    made = bench_variance.of_shape("8x2")
     parts = [made[f"{part}_bcast_8x2"] for part in ("launch_together", "launch_own", "round_together", "round_own")]
     assert parts == pytest.approx(truth, rel=0.25)
     assert made["launches_8x2"] == 40
@@ -83,28 +76,28 @@ def test_the_deviations_that_times_were_made_with_are_found(own: ModuleType) -> 
     assert made["best_bcast_8x2"] == pytest.approx(1.25, rel=0.06)
 
 
-def test_a_call_without_a_rule_counts_as_one_and_the_best_is_judged_in_other_launches(own: ModuleType) -> None:
-    record(own.KEPT / "8x2", 6, 2, (0.3, 0.0, 0.0, 0.0))
+def test_a_call_without_a_rule_counts_as_one_and_the_best_is_judged_in_other_launches(kept: Path) -> None:
+    record(kept / "8x2", 6, 2, (0.3, 0.0, 0.0, 0.0))
     for number, ruled in enumerate((1.2, 1.44, 1.3)):
-        place = own.KEPT / f"8x2-5m-{number + 1}"
+        place = kept / f"8x2-5m-{number + 1}"
         place.mkdir()
         judged = {"osu_points": 4, "osu_ruled": 2, "osu_geomean_ruled": ruled, "osu_slower": number}
         (place / "osu.json").write_text(json.dumps(judged))
-    made = own.figures(argparse.Namespace(plan=[own.Plan.parse("8x2:5m:3")]))
+    made = bench_own.figures(argparse.Namespace(plan=[bench_own.Plan.parse("8x2:5m:3")]))
     assert made["geomean_5m_8x2"] == pytest.approx(math.sqrt(1.3), abs=1e-3)
     assert made["best_8x2"] == pytest.approx(1.25, abs=1e-3)
     assert made["captured_5m_8x2"] == pytest.approx(0.5 * math.log(1.3) / math.log(1.25), abs=1e-3)
     assert (made["slower"], made["decided_share"], made["tunings_5m_8x2"]) == (3, 0.5, 3)
 
 
-def test_times_of_launches_that_were_kept_are_read_again_and_a_torn_line_is_not(own: ModuleType) -> None:
-    judge, path = sys.modules["judge_osu"], own.KEPT.parent / "osu.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    judge.record(path, "0 tuned bcast 8 2", [1e-4, 2e-4])
+def test_times_of_launches_that_were_kept_are_read_again_and_a_torn_line_is_not(kept: Path) -> None:
+    path = kept.parent / "osu.jsonl"
+    path.parent.mkdir()
+    judge_osu.record(path, "0 tuned bcast 8 2", [1e-4, 2e-4])
     with path.open("a") as file:
         file.write('{"1 tuned bcast 8 2": [1e-4, ')
-    assert judge.recorded(path) == {"0 tuned bcast 8 2": [1e-4, 2e-4]}
-    assert judge.recorded(None) == {}
+    assert judge_osu.recorded(path) == {"0 tuned bcast 8 2": [1e-4, 2e-4]}
+    assert judge_osu.recorded(None) == {}
 
 
 def program(code: str) -> Program:
@@ -199,19 +192,7 @@ def test_the_programs_are_described_in_full() -> None:
         assert program.why, name
 
 
-def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, BENCHMARKS / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="module")
-def judge_osu() -> ModuleType:
-    return load("judge_osu")
-
-
-def test_what_is_slower_by_itself_and_beyond_the_interval_of_all(judge_osu: ModuleType, tmp_path: Path) -> None:
+def test_what_is_slower_by_itself_and_beyond_the_interval_of_all(tmp_path: Path) -> None:
     steps = [1.0 + 0.01 * step for step in range(8)]
     sides = {
         (Scenario("bcast", 8, 1, 64), RING): ([2.0 * t for t in steps], steps),
@@ -220,12 +201,10 @@ def test_what_is_slower_by_itself_and_beyond_the_interval_of_all(judge_osu: Modu
     }
     found = compare_all(sides)
     figures = judge_osu.figures(found)
-    assert figures["osu_points"] == 3
-    assert figures["osu_geomean"] == pytest.approx((2.0 / 1.5) ** (1 / 3), abs=2e-3)
-    assert figures["osu_geomean_ruled"] == pytest.approx((2.0 / 1.5) ** 0.5, abs=2e-3)
-    assert figures["osu_geomean_bcast"] == pytest.approx(2.0**0.5, abs=2e-3)
-    assert (figures["osu_slower"], figures["osu_faster"]) == (1, 1)
-    assert (figures["osu_slower_alone"], figures["osu_faster_alone"]) == (1, 1)
+    means = [figures[f"osu_geomean{of}"] for of in ("", "_ruled", "_bcast")]
+    assert means == pytest.approx([(2.0 / 1.5) ** (1 / 3), (2.0 / 1.5) ** 0.5, 2.0**0.5], abs=2e-3)
+    counts = [figures[f"osu_{of}"] for of in ("points", "slower", "faster", "slower_alone", "faster_alone")]
+    assert counts == [3, 1, 1, 1, 1]
     judge_osu.write(tmp_path / "osu.csv", found)
     with (tmp_path / "osu.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -233,34 +212,26 @@ def test_what_is_slower_by_itself_and_beyond_the_interval_of_all(judge_osu: Modu
     assert float(rows[2]["high"]) < 1.0
 
 
-BENCH = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "bench_gate.py"))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", ["MODES", "NOISE", "LAUNCHES"])
 @pytest.mark.parametrize("row", ["threshold", "equal"])
 def test_of_regions_without_a_gain_none_is_kept(row: str, noise: str) -> None:
-    counts = BENCH["judge_file"](BENCH["ROWS"][row], BENCH[noise], seed=1)
-    assert (counts["null"], counts["wrong"], counts["harmed"]) == (BENCH["REGIONS"], 0, 0)
+    counts = bench_gate.judge_file(bench_gate.ROWS[row], getattr(bench_gate, noise), seed=1)
+    assert (counts["null"], counts["wrong"], counts["harmed"]) == (bench_gate.REGIONS, 0, 0)
 
 
 def test_of_regions_that_gain_nearly_all_are_kept_and_those_beside_them_are_not() -> None:
-    counts = BENCH["judge_file"](BENCH["ROWS"]["half"], BENCH["NOISE"], seed=1)
-    figures = BENCH["figures_of"]("half", counts)
-    assert figures["half_kept"] >= 95.0
+    counts = bench_gate.judge_file(bench_gate.ROWS["half"], bench_gate.NOISE, seed=1)
+    assert bench_gate.figures_of("half", counts)["half_kept"] >= 95.0
     assert (counts["wrong"], counts["bound_missed"]) == (0, 0)
 
 
-def test_a_wrong_rule_is_counted_as_one() -> None:
+def test_a_wrong_rule_is_counted_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where less is asked of them, regions are kept that gain nothing."""
-    judge_file = BENCH["judge_file"]
-    audit = judge_file.__globals__["Audit"]
-    judge_file.__globals__["Audit"] = lambda **given: audit(**{**given, "threshold": 0.9})
-    try:
-        counts = judge_file(BENCH["ROWS"]["equal"], BENCH["NOISE"], seed=1)
-    finally:
-        judge_file.__globals__["Audit"] = audit
-    figures = BENCH["figures_of"]("equal", counts)
+    audit = bench_gate.Audit
+    monkeypatch.setattr(bench_gate, "Audit", lambda **given: audit(**{**given, "threshold": 0.9}))
+    counts = bench_gate.judge_file(bench_gate.ROWS["equal"], bench_gate.NOISE, seed=1)
+    figures = bench_gate.figures_of("equal", counts)
     assert counts["wrong"] > 3
-    assert figures["equal_wrong"] == pytest.approx(100.0 * counts["wrong"] / BENCH["REGIONS"], abs=1e-3)
+    assert figures["equal_wrong"] == pytest.approx(100.0 * counts["wrong"] / bench_gate.REGIONS, abs=1e-3)
     assert figures["equal_wrong"] < figures["equal_wrong_at_most"] < 100.0
