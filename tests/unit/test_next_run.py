@@ -207,8 +207,8 @@ def test_what_was_slower_is_left_out_where_it_was_and_said(force: AppliedTuning)
         leave_run(force.directory, ENVIRONMENT, SCATTERED, 0.8, size=4096, when_s=1e9 + number)
     left, (text,) = left_in(force)
     assert "at bcast 2 x 4, 4 KiB is left out: earlier runs of this program were slower with it" in text
-    assert left.told[LIVE_VARIABLE] == left.variables[LIVE_VARIABLE] != force.told[LIVE_VARIABLE]
-    written = Path(left.told[LIVE_VARIABLE]).read_text()
+    assert left.exported[LIVE_VARIABLE] == left.variables[LIVE_VARIABLE] != force.exported[LIVE_VARIABLE]
+    written = Path(left.exported[LIVE_VARIABLE]).read_text()
     assert live_choices(written) == [SCATTERED]
     rules = parse_live(written)["bcast"]
     for nodes, ppn, size in [(2, 4, 4096), (2, 4, 8191)]:
@@ -247,7 +247,7 @@ def test_what_whole_runs_withdrew_is_left_out_of_that_program_until_they_say_oth
     check(force, "the application is 0.80 times as fast")
     left, said = left_in(force, MORE_STEPS)
     assert said == ["every rule of bcast is left out: earlier runs of this program were slower with it"]
-    assert parse_live(Path(left.told[LIVE_VARIABLE]).read_text()) == {}
+    assert parse_live(Path(left.exported[LIVE_VARIABLE]).read_text()) == {}
     assert left_in(force, REBUILT) == left_in(force) == (force, [])
     wider = replace(force, tuning=replace(force.tuning, environment=replace(ENVIRONMENT, nodes=ENVIRONMENT.nodes + 1)))
     assert left_in(wider, BUILT)[1]  # a larger job was tuned into the directory since

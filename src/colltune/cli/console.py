@@ -58,7 +58,7 @@ def _folded(line: str, width: int, indent: int | None) -> str:
 
 def visible(text: str) -> str:
     """``text`` without a character that controls a terminal: ``"\\x1b"`` is written as four. Lines and tabs stay."""
-    return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
+    return _CONTROLS.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 class Visible(io.TextIOWrapper):

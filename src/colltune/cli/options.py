@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 from typer.core import TyperCommand
 
-from colltune.session.arguments import VIA, Said, offered, signature_of
+from colltune.session.arguments import VIA, Flag, offered, signature_of
 
 _Command = TypeVar("_Command", bound=Callable[..., None])
 
@@ -49,7 +49,7 @@ def offers(arguments: type) -> Callable[[_Command], _Command]:
 
     def decorate(command: _Command) -> _Command:
         signature = signature_of(command, arguments)
-        offered_as = {name: _option(name, said) for name, said in offered(arguments).items()}
+        offered_as = {name: _option(name, option) for name, option in offered(arguments).items()}
         made = [
             parameter.replace(annotation=offered_as[parameter.name], kind=inspect.Parameter.POSITIONAL_OR_KEYWORD)
             if parameter.name in offered_as
@@ -57,13 +57,13 @@ def offers(arguments: type) -> Callable[[_Command], _Command]:
             for parameter in signature.parameters.values()
         ]
         setattr(command, "__signature__", signature.replace(parameters=made))  # noqa: B010 - no attribute of the type
-        command.__annotations__ = {one.name: one.annotation for one in made}
+        command.__annotations__ = {parameter.name: parameter.annotation for parameter in made}
         return command
 
     return decorate
 
 
-def _option(name: str, said: Said) -> object:
+def _option(name: str, option: Flag) -> object:
     flag = "--" + name.replace("_", "-")
-    kind = said.kind if said.default is not None else said.kind | None
-    return Annotated[kind, typer.Option(flag, help=said.help, min=said.least)]
+    kind = option.kind if option.default is not None else option.kind | None
+    return Annotated[kind, typer.Option(flag, help=option.help, min=option.least)]

@@ -50,7 +50,7 @@ def plan(
         tuned=calibrated_by,
         smallest_bytes=parse_size(min_size),
         largest_bytes=parse_size(max_size),
-        budgets_s=[parse_duration(one) for one in budget] if budget else BUDGETS_S,
+        budgets_s=[parse_duration(text) for text in budget] if budget else BUDGETS_S,
         launch_s=None if launch is None else parse_duration(launch),
     )
     if as_json:
@@ -69,17 +69,17 @@ def format_costs(costs: "Costs") -> list[str]:
         return f"{format_duration(time_s)}, {costs.core_hours(time_s):,.1f} core-hours"
 
     rows = []
-    for one in costs.bought:
-        budget = format_budget(one.total_s) + ("" if one.total_s <= one.budget_s else "+")
+    for plan in costs.bought:
+        budget = format_budget(plan.total_s) + ("" if plan.total_s <= plan.budget_s else "+")
         rows.append(
-            (budget, f"{one.core_hours:,.1f}", f"{one.measured:.0%}", f"{one.called:.0%}", f"up to {one.regions}")
+            (budget, f"{plan.core_hours:,.1f}", f"{plan.measured:.0%}", f"{plan.called:.0%}", f"up to {plan.regions}")
         )
     # Budgets below the shortest tuning all become that one.
     table = TextTable(
         ("budget>", "core-hours>", "grid measured>", "of its calls>", "regions proven>"), rows=list(dict.fromkeys(rows))
     )
     extended = ["+: more than was asked for, as a tuning takes that much at least"] if any(
-        one.total_s > one.budget_s for one in costs.bought
+        plan.total_s > plan.budget_s for plan in costs.bought
     ) else []  # fmt: skip
     return [
         f"{costs.nodes} x {format_count(costs.ppn, 'rank')}: {', '.join(costs.collectives)}",

@@ -88,18 +88,18 @@ def _table(profile: Profile, rows: Sequence[Calls]) -> TextTable:
     return table
 
 
-def _name(one: Calls) -> str:
-    form = {"blocking": "", "nonblocking": " (non-blocking)", "persistent": " (persistent)"}[one.form]
-    extra = [_OPERATIONS[one.op]] if one.op in _OPERATIONS else []
-    if one.blocks is not None and one.blocks.total_bytes:
-        if one.blocks.sparsity > 0.0:
-            extra.append(f"{one.blocks.sparsity:.0%} empty")
-        extra.append(f"spread {one.blocks.spread:.2g}")
-    if one.gaps:
-        extra.append("data with gaps" if one.gaps == one.rank_calls else "some data with gaps")
-    return one.collective + form + (f" [{', '.join(extra)}]" if extra else "")
+def _name(calls: Calls) -> str:
+    form = {"blocking": "", "nonblocking": " (non-blocking)", "persistent": " (persistent)"}[calls.form]
+    extra = [_OPERATIONS[calls.op]] if calls.op in _OPERATIONS else []
+    if calls.blocks is not None and calls.blocks.total_bytes:
+        if calls.blocks.sparsity > 0.0:
+            extra.append(f"{calls.blocks.sparsity:.0%} empty")
+        extra.append(f"spread {calls.blocks.spread:.2g}")
+    if calls.gaps:
+        extra.append("data with gaps" if calls.gaps == calls.rank_calls else "some data with gaps")
+    return calls.collective + form + (f" [{', '.join(extra)}]" if extra else "")
 
 
-def _size(one: Calls) -> str:
-    least, most = one.size_least, one.size_most
+def _size(calls: Calls) -> str:
+    least, most = calls.size_least, calls.size_most
     return f"{least} B" if least == most else f"{least} to {most} B"

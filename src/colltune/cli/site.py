@@ -132,7 +132,7 @@ def publish(
     from colltune.session.site.state import user_number
     from colltune.site.release import sign as sign_release
 
-    release = publish_here(_opened(store), [user_number(one) for one in trust or ()], typer.echo)
+    release = publish_here(_opened(store), [user_number(user) for user in trust or ()], typer.echo)
     for line in described(release):
         typer.echo(line)
     for why in release.refused:

@@ -18,35 +18,35 @@ from colltune.store.tuning import Tuning
 class AppliedTuning:
     """``tuning``, which lies in ``directory``, in force by ``variables`` in what is started from ``around``.
 
-    ``told``: these variables and others that the ranks need, of which a launcher may have to be told.
+    ``exported``: these variables and others that the ranks need; some launchers export only those that they are given.
     """
 
     directory: Path
     tuning: Tuning
     around: Mapping[str, str]
     variables: Mapping[str, str]
-    told: Mapping[str, str]
+    exported: Mapping[str, str]
 
     @property
     def environment(self) -> dict[str, str]:
         """Of the launcher."""
-        return {**self.around, **self.told}
+        return {**self.around, **self.exported}
 
-    def telling(self, variables: Mapping[str, str]) -> "AppliedTuning":
+    def exporting(self, variables: Mapping[str, str]) -> "AppliedTuning":
         """The same where the ranks get ``variables`` too."""
-        return replace(self, told={**self.told, **variables})
+        return replace(self, exported={**self.exported, **variables})
 
     def command(self, command: Sequence[str]) -> list[str]:
         """``command`` such that its ranks on all nodes see what they need, by the MPI that was tuned."""
         beside = Path(sys.executable).parent
-        return tuned_command(command, beside, self.tuning.environment.mpi, self.told, self.environment.get("PATH"))
+        return tuned_command(command, beside, self.tuning.environment.mpi, self.exported, self.environment.get("PATH"))
 
     def check_mpi(self, command: Sequence[str]) -> str:
         """Raises InputError where ``command`` would use another MPI than the one that was tuned.
 
         Returns what could not be found out, "" for nothing.
         """
-        return self._mpi().check_command(replace(self, told={}).command(command))
+        return self._mpi().check_command(replace(self, exported={}).command(command))
 
     def check_mpi_here(self) -> str:
         """The same of whatever program is started from ``around``."""
@@ -70,7 +70,7 @@ class AppliedTuning:
         installation = mpi_at_hand(command, self.around, build=self.tuning.environment.mpi_build)
         library = library_for(installation, cache_directory(self.environment))
         record = new_entry(self.directory, time.time()) / PROFILE
-        return record, self.telling(profile_variables(library, record, self.environment))
+        return record, self.exporting(profile_variables(library, record, self.environment))
 
     def obstacles(self, command: Sequence[str]) -> list[str]:
         """What keeps the files from deciding, or lets them decide where they were not proven; a sentence each."""

@@ -155,7 +155,7 @@ def gain_of(
         saved_in_calls_s=_total([gain.saved_in_calls_s for gain in gains]),
         experiment_s=agree_s + lost_s,
         agree_s=agree_s,
-        too_few=sum(one.tuned_calls + one.default_calls for one in cells if len(one.pairs) < FEWEST_LAUNCHES),
+        too_few=sum(cell.tuned_calls + cell.default_calls for cell in cells if len(cell.pairs) < FEWEST_LAUNCHES),
         cells=tuple(sorted(gains, key=lambda gain: -abs(gain.saved_s.estimate))),
         complete=experiment.complete,
         runs=between[0].runs,
@@ -198,7 +198,7 @@ def _saved(log: Interval, calls: float, cell: Cell, time: Time, elapsed_s: float
     mean_s = min(calls * fmean(each_s), elapsed_s)
     low, high = log.low, log.high if log.high <= _WIDEST else math.inf
     low, high = (
-        end if math.isinf(end) else pick(one * math.expm1(end) for one in (usual_s, mean_s))
+        end if math.isinf(end) else pick(time_s * math.expm1(end) for time_s in (usual_s, mean_s))
         for end, pick in ((low, min), (high, max))
     )
     return Interval(usual_s * math.expm1(log.estimate), low, high)
@@ -241,4 +241,4 @@ def _total(parts: Sequence[Interval]) -> Interval:
     """The sum. Without a bound where one of them has none, or there are none."""
     if not parts:
         return Interval(0.0)
-    return Interval(*(sum(ends) for ends in zip(*((one.estimate, one.low, one.high) for one in parts), strict=True)))
+    return Interval(*map(sum, zip(*((part.estimate, part.low, part.high) for part in parts), strict=True)))

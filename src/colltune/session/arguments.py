@@ -1,7 +1,7 @@
 """What a caller may say, by name: the command line and the Python interface are both made from this.
 
 An argument is written once, with its help, its default and its bounds. `TypedDict` gives a type checker the names and
-types; `Said` gives the command line its options.
+types; `Flag` gives the command line its options.
 """
 
 import difflib
@@ -27,7 +27,7 @@ _Arguments = TypeVar("_Arguments", bound=Mapping[str, object])
 
 
 @dataclass(frozen=True)
-class Said:
+class Flag:
     """How an argument is offered. ``kind``: its type on the command line. ``least``: the smallest number allowed."""
 
     help: str
@@ -39,13 +39,13 @@ class Said:
 class MachineArguments(TypedDict, total=False):
     """Where to run. What is not given is found; to look at a tuning it is that of the tuning."""
 
-    mpiexec: Annotated[str | None, Said("mpiexec of the MPI to use. Default: beside this Python, then on PATH.")]
-    hostfile: Annotated[PathLike | None, Said("File with the nodes, where no scheduler says them.", kind=Path)]
-    nodes: Annotated[int | None, Said("Nodes to use. Default: all of the job.", kind=int, least=1)]
-    ppn: Annotated[int | None, Said("Ranks per node. Default: as many as the job has.", kind=int, least=1)]
+    mpiexec: Annotated[str | None, Flag("mpiexec of the MPI to use. Default: beside this Python, then on PATH.")]
+    hostfile: Annotated[PathLike | None, Flag("File with the nodes, where no scheduler says them.", kind=Path)]
+    nodes: Annotated[int | None, Flag("Nodes to use. Default: all of the job.", kind=int, least=1)]
+    ppn: Annotated[int | None, Flag("Ranks per node. Default: as many as the job has.", kind=int, least=1)]
     launch_line: Annotated[
         str | None,
-        Said(
+        Flag(
             'How you start programs, up to the program: "srun --cpu-bind=cores ./wrapper.sh". Launches are made so,'
             " with its ranks. With tune and verify the same may stand behind --."
         ),
@@ -57,7 +57,7 @@ class CampaignArguments(TypedDict, total=False):
 
     profile: Annotated[
         PathLike | Sequence[PathLike] | None,
-        Said(
+        Flag(
             "Tune what this application calls: a file of `colltune profile`, or a directory in which"
             " `colltune run --profile` left one. Given several times, of other numbers of ranks: what they say of"
             " this job's.",
@@ -65,11 +65,11 @@ class CampaignArguments(TypedDict, total=False):
         ),
     ]
     runtime: Annotated[
-        str | float, Said("With --profile: the time that the application will still run, all runs together.", "2h")
+        str | float, Flag("With --profile: the time that the application will still run, all runs together.", "2h")
     ]
     check: Annotated[
         bool,
-        Said(
+        Flag(
             "With --profile: at the end run the application too, by the command of its profile, with and without"
             " the rules in turn. Rules with which it is slower are withdrawn.",
             False,
@@ -78,40 +78,40 @@ class CampaignArguments(TypedDict, total=False):
     ]
     budget: Annotated[
         str | float,
-        Said(
+        Flag(
             "Time for the whole command, such as 90s or 5m: launches, measuring, proof, conformance check. Where a"
             " tuning takes longer at least, it says so at its start. --check comes on top.",
             "5m",
         ),
     ]
-    min_size: Annotated[str | int, Said("Smallest message.", "1")]
-    max_size: Annotated[str | int, Said("Largest message, such as 64KiB or 1MiB.", MAX_SIZE)]
+    min_size: Annotated[str | int, Flag("Smallest message.", "1")]
+    max_size: Annotated[str | int, Flag("Largest message, such as 64KiB or 1MiB.", MAX_SIZE)]
     sizes: Annotated[
         str | Sequence[str | int] | None,
-        Said(
+        Flag(
             "The message sizes themselves, such as 8,300,4KiB. Default: powers of two between --min-size and"
             " --max-size, and one in five between two of these."
         ),
     ]
-    resume: Annotated[bool, Said("Go on with a campaign that was cut off.", False, bool)]
-    gate: Annotated[str, Said("on: keep only rules proven faster in fresh launches. off: keep all (research).", "on")]
-    reproducible: Annotated[bool, Said("Reductions give the same bits for every message size and timing.", False, bool)]
+    resume: Annotated[bool, Flag("Go on with a campaign that was cut off.", False, bool)]
+    gate: Annotated[str, Flag("on: keep only rules proven faster in fresh launches. off: keep all (research).", "on")]
+    reproducible: Annotated[bool, Flag("Reductions give the same bits for every message size and timing.", False, bool)]
     topology: Annotated[
         str | None,
-        Said(
+        Flag(
             "Which parts of the job may measure at once: a file, a scheme such as aurora, or serial."
             " Default: what Slurm or the names of the hosts tell, else serial."
         ),
     ]
     store: Annotated[
         PathLike | None,
-        Said(
+        Flag(
             "Directory in which the jobs of this site keep what they measure: begin with that, and add to it."
             " Default: COLLTUNE_STORE.",
             kind=Path,
         ),
     ]
-    seed: Annotated[int, Said("Seed of every random choice.", 1, int, least=0)]
+    seed: Annotated[int, Flag("Seed of every random choice.", 1, int, least=0)]
 
 
 class TuneArguments(CampaignArguments, MachineArguments, total=False):
@@ -119,7 +119,7 @@ class TuneArguments(CampaignArguments, MachineArguments, total=False):
 
     thread_level: Annotated[
         str,
-        Said(
+        Flag(
             "What the application asks MPI_Init_thread for: single, funneled, serialized or multiple."
             " Default: with --profile that of its program, else single.",
             "",
@@ -132,28 +132,28 @@ class RunArguments(TypedDict, total=False):
 
     prove: Annotated[
         bool,
-        Said(
+        Flag(
             "Say at the end whether the tuning was in force, and how many calls met a rule, by collective; exit code 3"
             " if nothing proves it, or no call did.",
             False,
             bool,
         ),
     ]
-    profile: Annotated[bool, Said("Note the collective calls too, for the next `tune --profile TUNED`.", False, bool)]
-    provisional: Annotated[bool, Said("Also use decisions that a job which was ended left unproven.", False, bool)]
+    profile: Annotated[bool, Flag("Note the collective calls too, for the next `tune --profile TUNED`.", False, bool)]
+    provisional: Annotated[bool, Flag("Also use decisions that a job which was ended left unproven.", False, bool)]
     measure: Annotated[
         bool,
-        Said(
+        Flag(
             "Measure in the application itself what the tuning is worth: a share of its calls runs by default."
             " Implies --via live.",
             False,
             bool,
         ),
     ]
-    share: Annotated[str | int, Said("With --measure: that share, 1% to 50%.", "5%")]
+    share: Annotated[str | int, Flag("With --measure: that share, 1% to 50%.", "5%")]
     auto: Annotated[
         bool,
-        Said(
+        Flag(
             "Let the program's own runs tune it, with TUNED as their memory, which need not exist: the first notes what"
             " it calls, later ones try faster algorithms in few of these calls. Implies --via live.",
             False,
@@ -161,19 +161,19 @@ class RunArguments(TypedDict, total=False):
         ),
     ]
     risk: Annotated[
-        str | float, Said("With --auto: what trying may cost of the run's time, as far as is known.", "0.1%")
+        str | float, Flag("With --auto: what trying may cost of the run's time, as far as is known.", "0.1%")
     ]
-    via: Annotated[str, Said(VIA, "file")]
+    via: Annotated[str, Flag(VIA, "file")]
     alltoallv: Annotated[
         PathLike | None,
-        Said("Directory (or its table) of `tune alltoallv`, for MPI_Alltoallv; TUNED may then be left out.", kind=Path),
+        Flag("Directory (or its table) of `tune alltoallv`, for MPI_Alltoallv; TUNED may then be left out.", kind=Path),
     ]
 
 
-def offered(arguments: type) -> dict[str, Said]:
+def offered(arguments: type) -> dict[str, Flag]:
     """How each of ``arguments``, a TypedDict, is offered, by name."""
     hints = get_type_hints(arguments, include_extras=True)
-    return {name: next(one for one in hint.__metadata__ if isinstance(one, Said)) for name, hint in hints.items()}
+    return {name: next(flag for flag in hint.__metadata__ if isinstance(flag, Flag)) for name, hint in hints.items()}
 
 
 def complete(kind: type[_Arguments], given: _Arguments) -> _Arguments:
@@ -188,7 +188,7 @@ def complete(kind: type[_Arguments], given: _Arguments) -> _Arguments:
         least = known[name].least
         if least is not None and isinstance(value, int) and value < least:
             raise InputError(f"{name}={value} is too small", f"Give {least} or more")
-    return cast(_Arguments, {**{name: said.default for name, said in known.items()}, **given})
+    return cast(_Arguments, {**{name: flag.default for name, flag in known.items()}, **given})
 
 
 def signature_of(function: object, arguments: type) -> inspect.Signature:

@@ -146,24 +146,24 @@ def _page_faults(bench: Workbench, source: Source) -> str:
 
 
 def _found(bench: Workbench) -> list[tuple[str, str]]:
-    found, facts = bench.installation, bench.environment.facts
+    installation, facts = bench.installation, bench.environment.facts
     nodes = bench.job.nodes
     job = f"{nodes[0].name}: {format_count(bench.ppn, 'rank')} on {format_count(nodes[0].slots, 'core')}"
     if len(nodes) > 1:
         job = f"{bench.job.scheduler}: {bench.nodes} nodes x {bench.ppn} ranks"
     return [
-        *_of_mpi(found),
-        ("programs", describe_programs(found)),
+        *_of_mpi(installation),
+        ("programs", describe_programs(installation)),
         ("agent", f"{bench.agent}"),
         ("job", job),
         ("thread level", bench.thread_level),
         ("machine", bench.environment.machine),
-        *((one.name, facts[one.name]) for one in CONDITIONS if one.name in facts),
+        *((condition.name, facts[condition.name]) for condition in CONDITIONS if condition.name in facts),
     ]
 
 
-def _of_mpi(found: Installation) -> list[tuple[str, str]]:
+def _of_mpi(mpi: Installation) -> list[tuple[str, str]]:
     return [
-        ("MPI", f"{found.library} {found.version}, {found.libmpi}"),
-        ("launcher", f"{found.mpiexec} ({found.launcher})"),
+        ("MPI", f"{mpi.library} {mpi.version}, {mpi.libmpi}"),
+        ("launcher", f"{mpi.mpiexec} ({mpi.launcher})"),
     ]

@@ -162,8 +162,8 @@ def calibrate(bench: Bench, collectives: Sequence[str]) -> LaunchCosts:
 
 def _calibration_points(bench: Bench, collectives: Sequence[str]) -> Iterator[Point]:
     """On two ranks and on all of them, within a node and across."""
-    wanted = {(1, 2), (1, bench.ppn), (2, 1), (bench.nodes, 1), (bench.nodes, bench.ppn)}
-    fitting = sorted(s for s in wanted if s[0] <= bench.nodes and s[1] <= bench.ppn and s[0] * s[1] > 1)
+    corners = {(1, 2), (1, bench.ppn), (2, 1), (bench.nodes, 1), (bench.nodes, bench.ppn)}
+    fitting = sorted(s for s in corners if s[0] <= bench.nodes and s[1] <= bench.ppn and s[0] * s[1] > 1)
     for name in collectives:
         for nodes, ppn in fitting:
             for size in message_sizes(name, 1, 1) if name == "barrier" else _SIZES:
@@ -225,7 +225,7 @@ def costs_of(
     taken_s = calibration.launch_on(nodes) if launch_s is None else launch_s
     plan = _time_plan(calibration, shape, taken_s)
     weight = weights_in_job(nodes, ppn)
-    calls = [(cost_s * count, weight(one)) for one, (cost_s, count) in zip(grid, each, strict=True)]
+    calls = [(cost_s * count, weight(scenario)) for scenario, (cost_s, count) in zip(grid, each, strict=True)]
     calls.sort(key=lambda call: call[1] / max(call[0], 1e-9), reverse=True)
     comparison_s = 2.0 * sum(cost_s for cost_s, _ in each) / max(len(each), 1)
     return Costs(
@@ -239,7 +239,7 @@ def costs_of(
         least_s=plan.fixed_cost_s,
         grid_s=grid_s,
         whole_s=_budget_for_measuring(plan, grid_s),
-        bought=tuple(_buy(replace(plan, budget_s=one), calls, comparison_s, nodes * ppn) for one in budgets_s),
+        bought=tuple(_buy(replace(plan, budget_s=limit_s), calls, comparison_s, nodes * ppn) for limit_s in budgets_s),
         remarks=(*_remarks(calibration, shape, launch_s), *_left_out(len(whole) - len(grid), memory)),
     )
 

@@ -80,7 +80,7 @@ def predict(
         space = _space(bench, name, largest_bytes)
         guesses += (own := _guesses(bench, model, space, risk))
         basis = bench.catalogue.collective(name).basis
-        chosen = {one.scenario: one.choice for one in own}
+        chosen = {guess.scenario: guess.choice for guess in own}
         rule_sets[name] = bench.expressible(distill_proven(chosen, space, basis))
     tuning = bench.tuning(rule_sets)
     took_s = time.monotonic() - started_s

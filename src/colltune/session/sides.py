@@ -106,18 +106,18 @@ def open_sides(
         benches[1 - first] = replace(_open(there, None, environ), watch=opened.watch)
     sides = [_side(*of_one, environ, via) for of_one in zip((a, b), names, benches, strict=True)]
     own = {name for side in sides for name in side.variables} - ({PRELOAD} if via == "live" else set())
-    found = []
+    on_benches = []
     for side, bench in zip(sides, benches, strict=True):
         bench = bench.without(own)
         require_loaded(bench.agent, bench.installation, {**bench.process_environment, **side.variables})
-        found.append(replace(side, bench=bench))
+        on_benches.append(replace(side, bench=bench))
         left_out = dict.fromkeys(set(environ) - set(bench.process_environment))
     if line := settings_line(environ, (), left_out):
         note(line)
     for named, bench in zip((a, b), benches, strict=True):
         alike = benches[0].installation.build == benches[1].installation.build
         _require_known(named, bench.installation, environ, note, refuse=alike)
-    return found[0], found[1]
+    return on_benches[0], on_benches[1]
 
 
 def _open(machine: MachineOptions, tuned: Environment | None, environ: Mapping[str, str]) -> Workbench:

@@ -97,15 +97,15 @@ def prepare(directory: Path, profile: Profile, application: Application) -> Prep
             if tuning.live is None:  # none of its rules is in force before a run has found it faster
                 save_tuning(directory, tuning := with_live(bench, tuning, {}))
     else:
-        names = sorted({one.collective for one, _ in profile.tunable()})
+        names = sorted({row.collective for row, _ in profile.tunable()})
         default = {name: RuleSet.always(name, live_basis(bench.catalogue, name)) for name in names}
         tuning = with_live(bench, Tuning(bench.environment, default, {}, {}), {})
         save_tuning(directory, tuning)
     model = load_model()
-    kinds = [_with_choices(bench, model, predicted, *found) for found in costly(profile, bench)]
+    kinds = [_with_choices(bench, model, predicted, *kind_and_calls) for kind_and_calls in costly(profile, bench)]
     emitter = LiveEmitter(bench.catalogue, bench.settings)
     checked, notes = _safe(bench, tuning, [kind for kind in kinds if kind.choices], directory)
-    safe = [one for one in checked if one.choices]
+    safe = [kind for kind in checked if kind.choices]
     why_none = "" if safe else why_none_is_tried(profile, bench.catalogue, kinds)
     layers = [table for layer in _layers(safe) for table in layer.values()]
     text = emitter.emit([*(tuning.live or {}).values(), *layers])[LIVE_FILE].decode("ascii")
@@ -117,9 +117,9 @@ def why_none_is_tried(profile: Profile, catalogue: Catalogue, kinds: Sequence[Ca
     """What keeps most of the time in calls that can be tuned from being tried, where nothing is."""
     if kinds:
         return "no other algorithm gives right results in the calls that take its time"
-    calls = [one for one, _ in profile.tunable() if catalogue.collective(one.collective).nothing_to_tune is None]
+    calls = [row for row, _ in profile.tunable() if catalogue.collective(row.collective).nothing_to_tune is None]
     share, of_few, of_uneven = (
-        sum(one.time_s for one in some) / max(profile.core_s, 1e-12)
+        sum(row.time_s for row in some) / max(profile.core_s, 1e-12)
         for some in (
             calls,
             [call for call in calls if call.communicator.even and call.calls < _FEWEST_CALLS],
@@ -159,23 +159,23 @@ def costly(profile: Profile, bench: Workbench) -> list[tuple[CallKind, list[Scen
     kinds: dict[Where, CallKind] = {}
     stand: defaultdict[Where, set[Scenario]] = defaultdict(set)
     alike = dict(profile.communicators)
-    for one, scenarios in profile.tunable():
-        untunable = bench.catalogue.collective(one.collective).nothing_to_tune is not None
-        if one.calls < _FEWEST_CALLS or not one.communicator.even or untunable:
+    for row, scenarios in profile.tunable():
+        untunable = bench.catalogue.collective(row.collective).nothing_to_tune is not None
+        if row.calls < _FEWEST_CALLS or not row.communicator.even or untunable:
             continue
-        basis = live_basis(bench.catalogue, one.collective)
-        part_s = one.time_s / len(scenarios)
+        basis = live_basis(bench.catalogue, row.collective)
+        part_s = row.time_s / len(scenarios)
         for scenario in scenarios:
             bits = scenario.basis_bytes(basis).bit_length()
             size = Span(0, None) if basis is SizeBasis.NONE else size_class(bits)
-            new = CallKind(one.collective, basis, scenario.nodes, scenario.ppn, size, 0.0, 0.0, 0.0, 1, ())
+            new = CallKind(row.collective, basis, scenario.nodes, scenario.ppn, size, 0.0, 0.0, 0.0, 1, ())
             kind = kinds.get(new.where, new)
             kinds[kind.where] = replace(
                 kind,
                 share=kind.share + part_s / max(profile.core_s, 1e-12),
-                calls=kind.calls + one.calls / len(scenarios),
-                time_s=kind.time_s + part_s * one.calls / one.rank_calls,
-                communicators=max(kind.communicators, math.ceil(alike.get(one.communicator, 1.0))),
+                calls=kind.calls + row.calls / len(scenarios),
+                time_s=kind.time_s + part_s * row.calls / row.rank_calls,
+                communicators=max(kind.communicators, math.ceil(alike.get(row.communicator, 1.0))),
             )
             stand[kind.where].add(scenario)
     ordered = sorted(kinds.values(), key=lambda kind: -kind.share)[:_MOST_KINDS]
@@ -230,14 +230,14 @@ def _safe(
     for place, rule_sets in enumerate(_layers(kinds)):
         try:
             with tempfile.TemporaryDirectory(dir=directory) as workplace:
-                checked, found = make_safe(bench, alone(rule_sets), Path(workplace), alone, counts)
+                checked, reasons = make_safe(bench, alone(rule_sets), Path(workplace), alone, counts)
         except UncheckedError as error:
             notes.append(f"{error.what}; what was not checked is not tried")
             continue
-        notes += found
-        for number, one in enumerate(kinds):
-            if one.collective in non_default(checked.rule_sets) and place < len(one.choices):
-                right[number].append(one.choices[place])
+        notes += reasons
+        for number, kind in enumerate(kinds):
+            if kind.collective in non_default(checked.rule_sets) and place < len(kind.choices):
+                right[number].append(kind.choices[place])
     checked_kinds = [
         replace(kind, choices=tuple(some), predicted=kind.predicted if kind.predicted in some else DEFAULT)
         for kind, some in zip(kinds, (right[number] for number in range(len(kinds))), strict=True)

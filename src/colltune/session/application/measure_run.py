@@ -93,11 +93,11 @@ class Exploration:
     def variables(self) -> dict[str, str]:
         """What the ranks need. Choices that are tried have the numbers behind those in force."""
         known = [(len(self.choices), kind, words) for kind, words in self.known.items()]
-        said = []
+        entries = []
         for base, ((collective, *where), choice), words in [*known, *((0, kind, (0,) * 9) for kind in self.resting)]:
             if (number := self.choices.get((collective, choice))) is not None:
-                said.append("/".join(map(str, [base + number, *where, *words])))
-        return {_RISK: str(round(1e6 * self.risk)), _KNOWN: ",".join(said)}
+                entries.append("/".join(map(str, [base + number, *where, *words])))
+        return {_RISK: str(round(1e6 * self.risk)), _KNOWN: ",".join(entries)}
 
 
 def begin_measuring(
@@ -134,7 +134,7 @@ def _written(value: Any) -> Any:
     if isinstance(value, Choice):
         return format_choice(value)
     held = {field.name: getattr(value, field.name) for field in fields(value)}
-    return {name: found for name, found in held.items() if not (isinstance(found, float) and math.isinf(found))}
+    return {name: part for name, part in held.items() if not (isinstance(part, float) and math.isinf(part))}
 
 
 def parse_risk(text: str) -> float:

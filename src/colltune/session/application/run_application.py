@@ -130,9 +130,9 @@ class ReadyRun:
         measured = None
         if self.options.measures:
             try:
-                told = self.options.share, self.application, self.exploration
-                measured = begin_measuring(force.directory, force.tuning, *told)
-                force = force.telling(measured.variables)
+                experiment = self.options.share, self.application, self.exploration
+                measured = begin_measuring(force.directory, force.tuning, *experiment)
+                force = force.exporting(measured.variables)
             except ColltuneError as error:
                 listener(f"warning: nothing is measured: {error}")
         proof = None
@@ -158,7 +158,7 @@ class ReadyRun:
         from colltune.session.application.run_child import run_and_prove, weighed
 
         count = begin_counting(force.tuning, force.environment, self.given) if force.variables else Counting()
-        force = force.telling(count.variables)
+        force = force.exporting(count.variables)
         try:
             arguments, environment = _started(force, self.given, self.options.alltoallv)
             code, proof = run_and_prove(arguments, environment, force.variables, force.tuning, count)

@@ -125,10 +125,10 @@ def _through_this_thread(dropped: Collection[signal.Signals]) -> dict[signal.Sig
     return {number: signal.signal(number, lead) for number in heard}
 
 
-def _wait(child: subprocess.Popen[bytes], wanted: set[signal.Signals]) -> int:
+def _wait(child: subprocess.Popen[bytes], signals: set[signal.Signals]) -> int:
     """Hands signals on until the child has ended; its return code."""
     while (code := child.poll()) is None:
-        got = signal.sigtimedwait(wanted, 0.5)  # the time-out covers a signal that was merged with another
+        got = signal.sigtimedwait(signals, 0.5)  # the time-out covers a signal that was merged with another
         if got is None or got.si_signo == signal.SIGCHLD:
             continue
         if got.si_code != _SENT_BY_KERNEL:

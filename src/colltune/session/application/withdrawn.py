@@ -37,7 +37,7 @@ def withdrawn_from(directory: Path, environment: Environment, application: Appli
 
     checked = {name: reason for run in reversed(runs) for name, reason in run.record.checked.items()}
     return {
-        **{f"{one.choice} at {one.place}": one for one in standings(runs) if one.verdict is SpeedVerdict.SLOWER},
+        **{f"{rule.choice} at {rule.place}": rule for rule in standings(runs) if rule.verdict is SpeedVerdict.SLOWER},
         **{f"every rule of {name}": name for name, reason in checked.items() if reason},
     }
 
@@ -64,7 +64,7 @@ def without_slower_rules(
     name = next(name for name in force.tuning.files if name.endswith(LIVE_FILE))
     data = with_fewer_rules(force.tuning.files[name].decode("ascii"), rule_sets.values())
     live = {LIVE_VARIABLE: str(kept_rules(data, force.environment))}
-    return replace(force, variables={**force.variables, **live}, told={**force.told, **live})
+    return replace(force, variables={**force.variables, **live}, exported={**force.exported, **live})
 
 
 def _without(rules: RuleSet, slower: Standing) -> RuleSet:

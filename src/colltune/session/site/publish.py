@@ -30,8 +30,8 @@ def publish_here(store: SiteStore, trusted: Collection[int] = (), note: Callable
     """Makes a release of what can be handed to users; in a job its rules are measured anew. Raises ColltuneError."""
 
     def faults(tuning: Tuning) -> list[str]:
-        found = list(faults_in(tuning))
-        return found or lost_here(tuning, os.environ, note)
+        errors = list(faults_in(tuning))
+        return errors or lost_here(tuning, os.environ, note)
 
     return publish(store, user_name(), __version__, faults, trusted=trusted)
 
@@ -44,7 +44,7 @@ def lost_here(tuning: Tuning, environ: Mapping[str, str], note: Callable[[str], 
     if not job_name(environ):
         return []
     here = tuning.environment
-    said = f"{here.nodes} x {here.ppn}"
+    shape = f"{here.nodes} x {here.ppn}"
     kept = [decision.scenario for decision in tuning.summary.having(Verdict.KEPT)]
     scenarios = kept[:: max(1, -(-len(kept) // _ANEW))]
     with tempfile.TemporaryDirectory(prefix="colltune-", dir=Path.cwd()) as place:
@@ -53,14 +53,14 @@ def lost_here(tuning: Tuning, environ: Mapping[str, str], note: Callable[[str], 
             bench = open_tuned_workbench(MachineOptions(mpiexec, nodes=here.nodes, ppn=here.ppn), here, environ)
             save_tuning(Path(place), tuning)
             launches = fewest_launches(len(scenarios))
-            found = verify(bench, tuning, Path(place), scenarios, launches, 1, deadline_s=bench.now_s() + _ANEW_S)
+            comparisons = verify(bench, tuning, Path(place), scenarios, launches, 1, deadline_s=bench.now_s() + _ANEW_S)
         except LaunchError as error:
             return [f"measured anew, a job under it fails: {error.what}"]
         except ColltuneError as error:
-            note(f"{said} is not measured anew: {error.what}")
+            note(f"{shape} is not measured anew: {error.what}")
             return []
-    note(f"{said}: measured anew at {format_count(len(found), 'call')}")
-    slower = [str(one.scenario) for one in found if one.verdict is SpeedVerdict.SLOWER]
+    note(f"{shape}: measured anew at {format_count(len(comparisons), 'call')}")
+    slower = [str(comparison.scenario) for comparison in comparisons if comparison.verdict is SpeedVerdict.SLOWER]
     return [f"measured anew, it is slower at {', '.join(slower)}"] if slower else []
 
 

@@ -61,10 +61,10 @@ class Decisions:
 
     def tuning(self, rule_sets: Mapping[str, RuleSet]) -> Tuning:
         """The tuning with ``rule_sets``, as far as the files of this MPI can express them."""
-        said = {name: self.bench.expressible(rules, self.jobs) for name, rules in rule_sets.items()}
-        tuning = self.bench.tuning(said)
+        expressible = {name: self.bench.expressible(rules, self.jobs) for name, rules in rule_sets.items()}
+        tuning = self.bench.tuning(expressible)
         environment = largest_job(tuning.environment, self.jobs)
-        return replace(tuning, environment=environment, jobs=self.jobs, by_shape=_unless_same(rule_sets, said))
+        return replace(tuning, environment=environment, jobs=self.jobs, by_shape=_unless_same(rule_sets, expressible))
 
     @cached_property
     def jobs(self) -> tuple[tuple[int, int], ...]:
@@ -114,7 +114,8 @@ class Decisions:
         """
         judged = {decision.scenario for decision in decisions}
         if cut_off:
-            return Overlay(judged, [one.scenario for one in decisions if one.verdict in _NOT_REFUSED], self._whole)
+            open_or_kept = [decision.scenario for decision in decisions if decision.verdict in _NOT_REFUSED]
+            return Overlay(judged, open_or_kept, self._whole)
         looked_at = {scenario for choices in self.choices.values() for scenario in choices}
         measured = {sample.scenario for sample in self.samples if sample.status is Status.OK}
         final = {decision.scenario for decision in decisions if decision.verdict in (Verdict.KEPT, Verdict.REFUSED)}
@@ -161,5 +162,5 @@ def _without(rule_sets: Mapping[str, RuleSet], unsafe: Collection[str]) -> dict[
     return {n: RuleSet.always(n, rules.basis) if n in unsafe else rules for n, rules in rule_sets.items()}
 
 
-def _unless_same(rule_sets: Mapping[str, RuleSet], said: Mapping[str, RuleSet]) -> Mapping[str, RuleSet] | None:
-    return None if dict(rule_sets) == dict(said) else dict(rule_sets)
+def _unless_same(rule_sets: Mapping[str, RuleSet], expressed: Mapping[str, RuleSet]) -> Mapping[str, RuleSet] | None:
+    return None if dict(rule_sets) == dict(expressed) else dict(rule_sets)

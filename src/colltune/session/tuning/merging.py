@@ -41,7 +41,7 @@ class Held:
         """Its rules; of a release that did not keep those of the selector, these are those of the file."""
         if self.tuning is None:
             return Layers()
-        both = [(one.by_shape or one.rule_sets, one.live) for one in (self.tuning, self.tuning.with_provisional())]
+        both = [(held.by_shape or held.rule_sets, held.live) for held in (self.tuning, self.tuning.with_provisional())]
         return Layers(*(Layer(rules, rules if live is None else live) for rules, live in both))
 
     def decisions(self, newer: Sequence[Decision], stays: Stays, unsafe: Mapping[str, str]) -> tuple[Decision, ...]:
@@ -50,16 +50,16 @@ class Held:
         ``stays``: whether the rule of a decision of before is still there. ``unsafe``: collectives that were put back
         to the default, with the reason.
         """
-        found = {one.scenario: one for one in newer}
+        remaining = {decision.scenario: decision for decision in newer}
         merged: list[Decision] = []
         for held in self.tuning.summary.decisions if self.tuning is not None else ():
-            now = found.get(held.scenario)
+            now = remaining.get(held.scenario)
             if not stays(held) or (now is not None and held.verdict not in _WITH_RULE):
                 continue
             if now is not None and (now.verdict is not Verdict.PROVISIONAL or now.choice == held.choice):
-                del found[held.scenario]
+                del remaining[held.scenario]
             merged.append(held)
-        return (*refused(merged, unsafe, _WITH_RULE), *found.values())
+        return (*refused(merged, unsafe, _WITH_RULE), *remaining.values())
 
     def summary(self, newer: Summary, collectives: Collection[str]) -> Summary:
         """``newer`` with what stays of before. ``collectives``: those of the newer campaign."""
@@ -81,21 +81,21 @@ def hold(directory: Path, here: Environment, note: Callable[[str], None], *, gat
     Raises InputError where it is of another MPI, build, thread level or machine, and where proven rules would be mixed
     with those of a campaign without the gate.
     """
-    found = _load(directory, note)
-    there = found.environment if found is not None else measured_in(directory)
+    tuning = _load(directory, note)
+    there = tuning.environment if tuning is not None else measured_in(directory)
     if there is not None and (differences := replace(there, nodes=here.nodes, ppn=here.ppn).differences(here)):
-        told = "; ".join(f"{name} {then} there, {now} here" for name, then, now in differences)
-        raise InputError(f"{directory} is of another environment: {told}", "Give another directory by --out")
-    if found is None:
+        changes = "; ".join(f"{name} {then} there, {now} here" for name, then, now in differences)
+        raise InputError(f"{directory} is of another environment: {changes}", "Give another directory by --out")
+    if tuning is None:
         return Held(None)
-    if not found.summary.gated:
+    if not tuning.summary.gated:
         note("the rules that were here were not proven, so they are not kept")
         return Held(None)
     if not gated:
         raise InputError(
             f"{directory} holds proven rules, and --gate off proves none", "Give another directory by --out"
         )
-    return Held(found)
+    return Held(tuning)
 
 
 def keep_apart(spaces: Mapping[str, Space], held: Held) -> dict[str, Space]:
@@ -103,7 +103,7 @@ def keep_apart(spaces: Mapping[str, Space], held: Held) -> dict[str, Space]:
 
     Raises InputError where the directory holds such a choice, which the rules to come would change behind it.
     """
-    found, rules = dict(spaces), held.layers.provisional.file
+    apart, rules = dict(spaces), held.layers.provisional.file
     for name in NONBLOCKING:
         blocking = blocking_form(name)
         ruled = name in spaces or (name in rules and rules[name].departs)
@@ -113,12 +113,12 @@ def keep_apart(spaces: Mapping[str, Space], held: Held) -> dict[str, Space]:
                 "Give another directory by --out",
             )
         if ruled and blocking in spaces:
-            found[blocking] = _without_nb(spaces[blocking])
-    return found
+            apart[blocking] = _without_nb(spaces[blocking])
+    return apart
 
 
 def _without_nb(space: Space) -> Space:
-    return replace(space, legal=lambda scenario: tuple(one for one in space.legal(scenario) if one != NB))
+    return replace(space, legal=lambda scenario: tuple(choice for choice in space.legal(scenario) if choice != NB))
 
 
 def _load(directory: Path, note: Callable[[str], None]) -> Tuning | None:

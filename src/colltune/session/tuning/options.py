@@ -74,32 +74,32 @@ class TuneOptions:
     @classmethod
     def of(cls, collectives: Sequence[str], arguments: TuneArguments) -> TuneOptions:
         """What a caller said. Raises InputError for what cannot be understood, or does not go together."""
-        said = complete(TuneArguments, arguments)
+        given = complete(TuneArguments, arguments)
         parse_collectives(collectives)
-        _require_together(collectives, said)
-        found = cls(
+        _require_together(collectives, given)
+        options = cls(
             collectives,
-            parse_size(said["min_size"]),
-            parse_size(said["max_size"]),
-            parse_duration(said["budget"]),
-            said["resume"],
-            said["seed"],
-            said["gate"] == "on",
-            said["reproducible"],
-            topology=said["topology"],
-            application=load_said_profiles(said["profile"]),
-            runtime_s=parse_duration(said["runtime"]),
-            check=said["check"],
-            machine=machine_of(said),
-            thread_level=said["thread_level"],
-            store=_store_of(said),
-            sizes=_sizes_of(said),
+            parse_size(given["min_size"]),
+            parse_size(given["max_size"]),
+            parse_duration(given["budget"]),
+            given["resume"],
+            given["seed"],
+            given["gate"] == "on",
+            given["reproducible"],
+            topology=given["topology"],
+            application=load_given_profiles(given["profile"]),
+            runtime_s=parse_duration(given["runtime"]),
+            check=given["check"],
+            machine=machine_of(given),
+            thread_level=given["thread_level"],
+            store=_store_of(given),
+            sizes=_sizes_of(given),
         )
-        found.require_something()
-        if found.check and len(found.application) != 1:
-            what = f"{len(found.application)} are" if found.application else "none is"
+        options.require_something()
+        if options.check and len(options.application) != 1:
+            what = f"{len(options.application)} are" if options.application else "none is"
             raise InputError(f"--check runs the application of a profile, and {what} given", "Give one by --profile")
-        return found
+        return options
 
     def require_something(self) -> None:
         """Raises InputError where the budget or the range of sizes is empty."""
@@ -108,54 +108,54 @@ class TuneOptions:
             raise InputError("the budget must not be empty", "Give for example --budget 5m")
 
 
-def machine_of(said: TuneArguments) -> MachineOptions:
+def machine_of(given: TuneArguments) -> MachineOptions:
     """Where to run."""
-    where = MachineArguments(mpiexec=said["mpiexec"], hostfile=said["hostfile"], nodes=said["nodes"], ppn=said["ppn"])
-    where["launch_line"] = said["launch_line"]
-    return machine_options(where, said["thread_level"] or "single")
+    where = MachineArguments(mpiexec=given["mpiexec"], hostfile=given["hostfile"], launch_line=given["launch_line"])
+    where |= MachineArguments(nodes=given["nodes"], ppn=given["ppn"])
+    return machine_options(where, given["thread_level"] or "single")
 
 
-def _sizes_of(said: TuneArguments) -> tuple[int, ...]:
+def _sizes_of(given: TuneArguments) -> tuple[int, ...]:
     """The sizes that were named. Raises InputError for what is none."""
-    named = said["sizes"] or ()
+    named = given["sizes"] or ()
     each = named.split(",") if isinstance(named, str) else named
-    return tuple(sorted({parse_size(one) for one in each}))
+    return tuple(sorted({parse_size(text) for text in each}))
 
 
-def _store_of(said: TuneArguments) -> Path | None:
+def _store_of(given: TuneArguments) -> Path | None:
     """The store that was named, by the argument or for the whole site. Raises InputError for no store.
 
     One that cannot be read costs a warning later, and no tuning.
     """
     from colltune.site.store import VARIABLE, SiteStore
 
-    named = said["store"] or os.environ.get(VARIABLE)
-    if said["store"]:
+    named = given["store"] or os.environ.get(VARIABLE)
+    if given["store"]:
         try:
-            SiteStore.opened(Path(said["store"]))
+            SiteStore.opened(Path(given["store"]))
         except InputError as error:
             if not isinstance(error.__cause__, PermissionError):
                 raise
     return Path(named) if named else None
 
 
-def _require_together(collectives: Sequence[str], said: TuneArguments) -> None:
+def _require_together(collectives: Sequence[str], given: TuneArguments) -> None:
     """Raises InputError for arguments that contradict each other."""
-    gate, profile = said["gate"], said["profile"]
+    gate, profile = given["gate"], given["profile"]
     if gate not in ("on", "off"):
         raise InputError(f"--gate {gate} is neither on nor off", "Leave it out, unless you do research on colltune")
     if not profile and not collectives:
         raise InputError("nothing to tune is given", "Name collectives, or give a profile by --profile app.json")
 
 
-def load_said_profiles(said: PathLike | Sequence[PathLike] | None) -> tuple[Profile, ...]:
+def load_given_profiles(files: PathLike | Sequence[PathLike] | None) -> tuple[Profile, ...]:
     """The profiles in files, or the latest of tunings. Raises InputError."""
-    if not said:
+    if not files:
         return ()
     from colltune.profile.profile_files import load_profile
     from colltune.store.earlier import latest_profile
 
-    paths = map(Path, [said] if isinstance(said, str | os.PathLike) else said)
+    paths = map(Path, [files] if isinstance(files, str | os.PathLike) else files)
     return tuple(load_profile(latest_profile(path) if path.is_dir() else path) for path in paths)
 
 

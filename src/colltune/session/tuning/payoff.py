@@ -109,9 +109,9 @@ def expected_gain_of(
         name for name in COLLECTIVES if name in catalogue.entries and catalogue.entries[name].nothing_to_tune is None
     }
     called = {scenario: part for scenario, part in time_shares(profile).items() if scenario.collective in tunable}
-    share = {one: part for one, part in called.items() if one.nodes <= shape[0] and one.ppn <= shape[1]}
+    share = {call: part for call, part in called.items() if call.nodes <= shape[0] and call.ppn <= shape[1]}
     if len(share) < len(called):
-        nodes, ppn = max(one.nodes for one in called), max(one.ppn for one in called)
+        nodes, ppn = max(call.nodes for call in called), max(call.ppn for call in called)
         lost = 1.0 - sum(share.values()) / max(sum(called.values()), 1e-12)
         what = (
             f"this job of {shape[0]} x {shape[1]} ranks cannot form calls of the application that need {nodes} x {ppn}"
@@ -152,7 +152,7 @@ def for_application(
             f"the application does not spend time in {', '.join(options.collectives)}",
             f"It does in {', '.join(called)}",
         )
-    expected = replace(expected, share={one: part for one, part in expected.share.items() if one.collective in names})
+    expected = replace(expected, share={call: part for call, part in expected.share.items() if call.collective in names})
     worth_s = expected.budget_s()
     made = replace(options, collectives=names, runtime_s=runtime_s, expected_gain=expected)
     if worth_s >= options.budget_s:

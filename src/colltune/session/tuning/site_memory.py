@@ -90,12 +90,12 @@ class SiteMemory:
     def of_others(self) -> Earlier | None:
         """What other jobs measured, to be looked at again at a few points."""
         known = self.known
-        proven = {scenario: one.choice for scenario, one in known.settled.items() if _is_kept(one)}
+        proven = {scenario: decision.choice for scenario, decision in known.settled.items() if _is_kept(decision)}
         if not known.samples:
             return None
         decisions = () if known.tuning is None else known.tuning.summary.decisions
         seen = self._compared({(decision.scenario, decision.choice) for decision in decisions})
-        compared = {pair: [one.value for one in some] for pair, some in seen.items()}
+        compared = {pair: [ratio.value for ratio in some] for pair, some in seen.items()}
         return Earlier(known.date, known.samples, known.side_by_side, proven, compared)
 
     def _compared(self, pairs: Iterable[_Pair]) -> dict[_Pair, list[PairedRatio]]:
@@ -103,21 +103,21 @@ class SiteMemory:
         if self.index is None:
             return {}
         fresh = self.index.compared(pairs, self.began_s - STALE_S)
-        return grouped(fresh, lambda one: (one.scenario, one.choice))
+        return grouped(fresh, lambda ratio: (ratio.scenario, ratio.choice))
 
     def measured(self, measuring: Measuring) -> CampaignResult:
         """Runs ``measuring`` from what is known, adds what it measured, and forgets what it found not to hold.
 
         Where the job does not prove its rules they are not mixed with those that are proven.
         """
-        found = replace(measuring, of_others=self.of_others, least_gain=self.least_gains).run()
-        self.add_measured(measuring.journal.samples, found.changed)
-        self.known = self.known.holding(found.holding)
+        result = replace(measuring, of_others=self.of_others, least_gain=self.least_gains).run()
+        self.add_measured(measuring.journal.samples, result.changed)
+        self.known = self.known.holding(result.holding)
         if not measuring.options.gate:
             self.known = replace(self.known, tuning=None, entry="")
-        return found
+        return result
 
-    def laid_under(
+    def with_proven_elsewhere(
         self, held: Held, decided: Mapping[str, Decided], spaces: Mapping[str, Space]
     ) -> tuple[Held, dict[str, Decided]]:
         """What the directory holds and what was decided, with what other jobs found in the place of what is not there.
@@ -125,13 +125,13 @@ class SiteMemory:
         Where the directory held no tuning, the one that a job of this shape handed over before; and the choices that
         other jobs proved, where they are still legal.
         """
-        found = dict(decided)
+        filled = dict(decided)
         for scenario, proven in self.known.settled.items():
-            one = found.get(scenario.collective)
-            if one is not None and self._stands(proven, one, spaces[scenario.collective]) and _is_kept(proven):
-                choices = {**one.choices, scenario: proven.choice}
-                found[scenario.collective] = replace(one, choices=choices)
-        return (Held(self.known.tuning) if held.tuning is None else held), found
+            current = filled.get(scenario.collective)
+            if current is not None and self._stands(proven, current, spaces[scenario.collective]) and _is_kept(proven):
+                choices = {**current.choices, scenario: proven.choice}
+                filled[scenario.collective] = replace(current, choices=choices)
+        return (Held(self.known.tuning) if held.tuning is None else held), filled
 
     def before(
         self,
@@ -143,14 +143,14 @@ class SiteMemory:
         settled = {
             scenario: proven
             for scenario, proven in self.known.settled.items()
-            if (one := decided.get(scenario.collective)) is not None
-            and self._stands(proven, one, spaces[scenario.collective])
+            if (current := decided.get(scenario.collective)) is not None
+            and self._stands(proven, current, spaces[scenario.collective])
         }
         held = {sample.scenario.collective for sample in self.known.samples}
         claimed = [
             (scenario, choice)
-            for name, one in decided.items()
-            for scenario, choice in one.choices.items()
+            for name, current in decided.items()
+            for scenario, choice in current.choices.items()
             if name in held and choice != DEFAULT and scenario not in settled
         ]
 
@@ -164,9 +164,9 @@ class SiteMemory:
 
         What it finds has to be proven, so it takes only a part of the time that a gain takes.
         """
-        settled = [one for one in self.known.settled.values() if one.scenario.collective in holding]
+        settled = [decision for decision in self.known.settled.values() if decision.scenario.collective in holding]
         least = self._least_gain(captured_by(settled, self.weight)) / MEASURING_SHARE
-        return {one.scenario.collective: least for one in settled} if least > 0.0 else {}
+        return {decision.scenario.collective: least for decision in settled} if least > 0.0 else {}
 
     def _least_gain(self, captured: float) -> float:
         return 0.0 if self.store is None else least_gain_per_s(captured, self.budget_s)
@@ -188,7 +188,7 @@ class SiteMemory:
         if new:
             self._add(replace(self._entry(samples=tuple(new)), changed=tuple(sorted(changed))))
         self._narrower = self._narrower and not changed
-        self._given |= {_key(one) for one in new}
+        self._given |= {_key(sample) for sample in new}
 
     def add_proven(self, judged: Judged, tuning: Tuning) -> None:
         """Adds the comparisons and the tuning, or that the one which is there still holds."""
@@ -208,10 +208,10 @@ class SiteMemory:
     def _standing(self, index: Index, decisions: Sequence[Decision]) -> str:
         """How far the jobs of this shape have come."""
         of_shape = index.of_shape(self.bench.nodes, self.bench.ppn)
-        jobs = 1 + len({job_of(one.uid, one.job, one.began_s, one.hosts) for one in of_shape})
+        jobs = 1 + len({job_of(entry.uid, entry.job, entry.began_s, entry.hosts) for entry in of_shape})
         proven = captured_by(decisions, self.weight)
-        found = proven + captured_by(decisions, self.weight, Verdict.NOT_TRIED)
-        share = f"{proven / found:.0%} of the gain that was found is proven" if found else "no gain was found"
+        gain = proven + captured_by(decisions, self.weight, Verdict.NOT_TRIED)
+        share = f"{proven / gain:.0%} of the gain that was found is proven" if gain else "no gain was found"
         left = sum(decision.verdict is Verdict.NOT_TRIED for decision in decisions)
         return f"job {jobs} of this shape: {share}, {format_count(left, 'call')} open"
 
@@ -221,8 +221,8 @@ class SiteMemory:
 
     def _entry(self, samples: tuple[Sample, ...] = (), compared: tuple[Sample, ...] = ()) -> Entry:
         hosts = tuple(self.bench.topology(None, lambda _text: None).hosts[: self.bench.nodes])
-        said = Provenance(command_text(sys.argv), user_name(), job_name(), hosts, self.began_s, time.time())
-        return Entry(self.bench.environment, said, samples, compared)
+        provenance = Provenance(command_text(sys.argv), user_name(), job_name(), hosts, self.began_s, time.time())
+        return Entry(self.bench.environment, provenance, samples, compared)
 
     def _add(self, entry: Entry) -> None:
         if self.store is not None:

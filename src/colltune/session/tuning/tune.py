@@ -64,11 +64,11 @@ def tune(
     """
     listener, stop = listener or Listener(), stop or StopRequest()
     collectives, nothing = _collectives(bench, options, listener)
-    said = said_of(out, bench.environment, listener.note)
+    applications = said_of(out, bench.environment, listener.note)
     held = hold(out, bench.environment, listener.note, gated=options.gate)
     spaces = keep_apart(_spaces(bench, options, collectives), held)
-    spaces = {name: without_slower(space, said) for name, space in spaces.items()}
-    for text in _said_texts(said, spaces):
+    spaces = {name: without_slower(space, applications) for name, space in spaces.items()}
+    for text in _application_texts(applications, spaces):
         listener.note(text)
     began_s, since_s = bench.now_s() if began_s is None else began_s, time.time()
     if bench.watch is not None:
@@ -77,13 +77,13 @@ def tune(
     with begin_journal(out / JOURNAL, bench.environment, options.resume, listener.note) as journal:
         measured = memory.measured(Measuring(bench, options, spaces, journal, listener, stop, began_s))
     decided = _decided(bench, options, spaces, measured, listener)
-    held, decided = memory.laid_under(held, decided, spaces)
+    held, decided = memory.with_proven_elsewhere(held, decided, spaces)
     decisions = _decisions(bench, options, spaces, measured, decided, held, listener)
     before, judged = Before(), Judged((), 0.0)
     if options.gate:
         before = memory.before(decided, spaces, decisions.tuning)
         proof = _proof(decisions, options, out, measured, listener, stop)
-        judged = _judged(replace(proof, before=before, applications=said), decided, decisions)
+        judged = _judged(replace(proof, before=before, applications=applications), decided, decisions)
     else:
         listener.note(
             "no proof was asked for (--gate off): nothing was measured twice, and rules may be slower than the default"
@@ -129,7 +129,7 @@ def _decided(
         lambda default_s, gain: COMPARISONS * overhead * PROOF_EFFORT.comparison_cost_s(default_s, gain),
     )
     decided = decide(models, spaces, samples, bench.baseline, options.threshold, bench.inner_calls, costs)
-    fewer = {n: with_few_rules(one, spaces[n], bench.catalogue.collective(n).basis) for n, one in decided.items()}
+    fewer = {n: with_few_rules(full, spaces[n], bench.catalogue.collective(n).basis) for n, full in decided.items()}
     for name, of_name in fewer.items():
         if of_name is not decided[name]:
             listener.note(f"{name}: calls that gain least keep the default, so that {MOST_RULES} rules are enough")
@@ -145,9 +145,9 @@ def _decisions(
     held: Held,
     listener: Listener,
 ) -> Decisions:
-    choices = {name: one.choices for name, one in decided.items()}
+    choices = {name: of_name.choices for name, of_name in decided.items()}
     fixed = _reproducible(bench, choices, measured.outcome, listener) if options.reproducible else {}
-    to_prove = {name: found for name, found in choices.items() if name not in fixed}
+    to_prove = {name: chosen for name, chosen in choices.items() if name not in fixed}
     return Decisions(bench, spaces, measured.models, measured.outcome.samples, to_prove, fixed, held, options.gate)
 
 
@@ -163,9 +163,9 @@ def _spaces(bench: Bench, options: TuneOptions, collectives: Iterable[str]) -> d
     return spaces
 
 
-def _said_texts(said: Iterable[Standing], collectives: Collection[str]) -> Iterator[str]:
+def _application_texts(standings: Iterable[Standing], collectives: Collection[str]) -> Iterator[str]:
     """What the application says that changes what is proposed here."""
-    for standing in said:
+    for standing in standings:
         if standing.collective not in collectives:
             continue
         if standing.verdict is SpeedVerdict.SLOWER:
@@ -207,7 +207,7 @@ def _of_sizes(space: Space, sizes: Sequence[int]) -> Space:
 
 
 def _disturbance(watch: Watch, concluded: Sequence[Decision]) -> Disturbance:
-    proven = any(one.verdict is Verdict.KEPT for one in concluded)
+    proven = any(decision.verdict is Verdict.KEPT for decision in concluded)
     return replace(watch.tally.total(names=watch.nodes), proven=proven)
 
 
@@ -250,7 +250,7 @@ def _judged(proof: Proof, decided: Mapping[str, Decided], decisions: Decisions) 
             if choice != DEFAULT and scenario in measured
         ]
         return Judged(seen, 0.0)
-    to_prove = {name: one for name, one in decided.items() if name in decisions.choices}
+    to_prove = {name: of_name for name, of_name in decided.items() if name in decisions.choices}
     return proof.judge(to_prove, decisions.proven, decisions.tuning)
 
 
@@ -280,7 +280,7 @@ def _replayed(
         listener.stage("replaying every collective under the new file")
     try:
         with stop.cuts(), workplace(out) as place:
-            tuning, found = make_safe(library, tuning, place, decisions.tuning, expected_s=expected_s)
+            tuning, reasons = make_safe(library, tuning, place, decisions.tuning, expected_s=expected_s)
             wrong, more = _wrong_by_selector(library, tuning, live, place, expected_s, listener)
     except UncheckedError as error:
         listener.note(f"{error.what}; so nothing of this campaign is proven. {error.next_step}")
@@ -288,7 +288,7 @@ def _replayed(
     except INTERRUPTIONS:
         listener.note("the conformance check was cut off, so nothing of this campaign is proven")
         return None
-    for text in (*found, *more):
+    for text in (*reasons, *more):
         listener.note(text)
     for name in sorted(decisions.fixed.keys() - non_default(tuning.rule_sets)):
         listener.note(f"{name} is at the library's default, so its results are not reproducible")
@@ -350,8 +350,8 @@ def _wrong_by_selector(
     listener.stage("replaying every collective by the live selector")
     listener.note(f"no file of this MPI decides {names}: `colltune run --via live` does")
     alone = partial(by_selector_alone, library, tuning, environment=os.environ)
-    safe, found = make_safe(library, alone(live), place, alone, expected_s=expected_s)
-    return non_default(live) - non_default(safe.rule_sets), found
+    safe, reasons = make_safe(library, alone(live), place, alone, expected_s=expected_s)
+    return non_default(live) - non_default(safe.rule_sets), reasons
 
 
 def _reproducible(

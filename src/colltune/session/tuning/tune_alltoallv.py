@@ -16,7 +16,7 @@ from colltune.core.units import parse_duration, parse_size
 from colltune.mpi.detect import ask_flux
 from colltune.mpi.job import find_job
 from colltune.session.arguments import TuneArguments, complete
-from colltune.session.tuning.options import Listener, load_said_profiles, machine_of, require_writable
+from colltune.session.tuning.options import Listener, load_given_profiles, machine_of, require_writable
 from colltune.session.tuning.payoff import machine_like
 from colltune.store.lock import locked
 
@@ -35,21 +35,21 @@ def tune_alltoallv_here(
     ``counts``: files with matrices that the application exchanges (see colltune.alltoallv.matrices).
     """
     listener = listener or Listener()
-    said = complete(TuneArguments, arguments)
-    budget_s, largest = parse_duration(said["budget"]), parse_size(said["max_size"])
-    machine, (profile, *more) = machine_of(said), load_said_profiles(said["profile"]) or (None,)
+    given = complete(TuneArguments, arguments)
+    budget_s, largest = parse_duration(given["budget"]), parse_size(given["max_size"])
+    machine, (profile, *more) = machine_of(given), load_given_profiles(given["profile"]) or (None,)
     if more:
         raise InputError("alltoallv is tuned for one profile, and several are given", "Give that of this job's ranks")
     if profile is not None:
         job = find_job(os.environ, host_file=machine.host_file, flux_resources=ask_flux(os.environ))
-        machine = machine_like(profile, machine, said["thread_level"], job)
+        machine = machine_like(profile, machine, given["thread_level"], job)
     require_writable(out)
     with locked(out):
         bench = open_workbench(machine, os.environ)
         listener.opened(bench)
         whole, sizes = Shape(bench.nodes, bench.ppn), sizes_up_to(min(largest, _LARGEST))
         recorded = load_recorded(counts, whole, sizes)
-        options = AlltoallvOptions(sizes, budget_s, said["seed"], said["resume"], recorded=recorded)
+        options = AlltoallvOptions(sizes, budget_s, given["seed"], given["resume"], recorded=recorded)
         if profile is not None:
             called = called_by(profile, whole, sizes)
             listener.note(_described(called))
