@@ -100,8 +100,8 @@ def _compiled_by_one(comm: Any) -> str:
 def _compile() -> Path:
     from mpi4py import MPI
 
-    found = find_mpi(os.environ.get(_NAMED_MPI), os.environ)
+    mpi = find_mpi(os.environ.get(_NAMED_MPI), os.environ)
     running = library_in(MPI.Get_library_version().encode())
-    if found.library is not running:
-        raise InputError(f"mpi4py runs on {running} and {found.mpiexec} is {found.library}'s", "Name the former")
-    return program_for(found, ("alltoallv",), cache_directory(os.environ), shared=True)
+    if mpi.library is not running:
+        raise InputError(f"mpi4py runs on {running} and {mpi.mpiexec} is {mpi.library}'s", "Name the former")
+    return program_for(mpi, ("alltoallv",), cache_directory(os.environ), shared=True)

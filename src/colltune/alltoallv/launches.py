@@ -150,13 +150,13 @@ class AlltoallvExploration:
         fastest: dict[Scenario, tuple[float, Choice]] = {}
         for (scenario, choice), time_s in medians.items():
             fastest[scenario] = min((time_s, choice), fastest.get(scenario, (math.inf, choice)))
-        found = {}
+        added = {}
         for scenario in space.scenarios:
             if scenario in fastest:
                 there = self.nearby(setting_of(fastest[scenario][1]), Shape(scenario.nodes, scenario.ppn))
                 if new := tuple(c for c in map(choice_of, there) if c not in space.choices(scenario)):
-                    found[scenario] = new
-        return found
+                    added[scenario] = new
+        return added
 
     def _spaces(self, added: Mapping[Scenario, tuple[Choice, ...]]) -> dict[str, Space]:
         legal: dict[Shape, tuple[Choice, ...]] = {}
@@ -169,4 +169,5 @@ class AlltoallvExploration:
 
         grid = (Scenario(COLLECTIVE, shape.nodes, shape.ppn, size) for shape in self.parts for size in self.sizes)
         spaces = {COLLECTIVE: Space(COLLECTIVE, tuple(grid), choices)}
-        return spaces | {one.collective: Space(one.collective, (one,), choices) for one in self.recorded}
+        recorded = {scenario.collective: Space(scenario.collective, (scenario,), choices) for scenario in self.recorded}
+        return spaces | recorded

@@ -331,8 +331,8 @@ def peers_among(peers: str, ranks: int) -> int | None:
     low, high = (int(share * (ranks - 1)) for share in (0.0, *FILLS)[int(number) : int(number) + 2])
     if low == high:
         return None
-    found = high if kind == _MOST else low + 1
-    return 0 if found == ranks - 1 else found
+    others = high if kind == _MOST else low + 1
+    return 0 if others == ranks - 1 else others
 
 
 def usual(fill: int) -> tuple[str, str]:
@@ -358,11 +358,11 @@ def exists(pattern: tuple[str, str], fill: int, ranks: int) -> bool:
 
 def runs(chosen: Mapping[int, Key]) -> list[list[int]]:
     """Neighbouring sizes, each twice the one before, with one setting."""
-    found: list[list[int]] = []
+    neighbours: list[list[int]] = []
     for size in sorted(chosen):
-        last: Sequence[int] = found[-1] if found else ()
+        last: Sequence[int] = neighbours[-1] if neighbours else ()
         if last and size == 2 * last[-1] and chosen[size] == chosen[last[-1]]:
-            found[-1].append(size)
+            neighbours[-1].append(size)
         else:
-            found.append([size])
-    return found
+            neighbours.append([size])
+    return neighbours

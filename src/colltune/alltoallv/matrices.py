@@ -132,9 +132,9 @@ def load_recorded(paths: Sequence[Path], whole: Shape, sizes: Sequence[int]) -> 
 def write_matrices(recorded: Sequence[RecordedMatrix], directory: Path) -> list[Path]:
     """The matrices as the measuring program reads them, numbered, in ``directory``. Raises InputError."""
     paths = []
-    for number, one in enumerate(recorded):
+    for number, exchange in enumerate(recorded):
         path = directory / f"alltoallv-counts-{number}.txt"
-        lines = "".join(" ".join(map(str, row)) + "\n" for row in one.matrix.bytes.tolist())
+        lines = "".join(" ".join(map(str, row)) + "\n" for row in exchange.matrix.bytes.tolist())
         with on_os_error(f"cannot write {path}", "Give another place by --out"):
             write_atomically(path, lines.encode("ascii"))
         paths.append(path)
@@ -158,7 +158,7 @@ class Called:
 
 def alltoallv_share(profile: Profile) -> float:
     """The share of the run's time over all ranks in calls of MPI_Alltoallv and MPI_Alltoallw that can be tuned."""
-    return sum(one.time_s for one in _blocking(profile)) / max(profile.core_s, 1e-12)
+    return sum(calls.time_s for calls in _blocking(profile)) / max(profile.core_s, 1e-12)
 
 
 def called_by(profile: Profile, whole: Shape, sizes: Sequence[int]) -> Called:
@@ -166,7 +166,7 @@ def called_by(profile: Profile, whole: Shape, sizes: Sequence[int]) -> Called:
 
     Raises InputError where there is none of it.
     """
-    parts, found, densest = set(), set(), 0
+    parts, called, densest = set(), set(), 0
     for calls in _blocking(profile):
         where = calls.communicator
         ppn = where.ppn if where.even else max(1, round(where.size / where.nodes))
@@ -175,11 +175,11 @@ def called_by(profile: Profile, whole: Shape, sizes: Sequence[int]) -> Called:
         mine = [size for size in sizes if calls.size_least <= size * 1.5 and size * 0.75 <= _BUSIER * calls.size_most]
         if mine:
             parts.add(Shape(where.nodes, ppn))
-            found |= set(mine)
+            called |= set(mine)
             densest = max(densest, fill_class(_share_not_empty(calls)))
     if not parts:
         raise InputError(_nothing(profile, whole, sizes), "Tune without --profile, or profile a run that makes them")
-    return Called(tuple(sorted(parts)), tuple(sorted(found)), tuple(range(densest + 1)), alltoallv_share(profile))
+    return Called(tuple(sorted(parts)), tuple(sorted(called)), tuple(range(densest + 1)), alltoallv_share(profile))
 
 
 def _blocking(profile: Profile) -> Iterator[Calls]:
@@ -190,17 +190,17 @@ def _blocking(profile: Profile) -> Iterator[Calls]:
             yield call
 
 
-def _has_gaps(one: Calls) -> bool:
+def _has_gaps(calls: Calls) -> bool:
     """Whether most of the calls have data with gaps, which the rules leave to the library."""
-    return 2 * one.gaps > one.rank_calls
+    return 2 * calls.gaps > calls.rank_calls
 
 
-def _share_not_empty(one: Calls) -> float:
+def _share_not_empty(calls: Calls) -> float:
     """Of the blocks for other ranks at most, where each rank's own is empty; no rank has fewer than the mean."""
-    if one.blocks is None or not one.blocks.count:
+    if calls.blocks is None or not calls.blocks.count:
         return 1.0
-    ranks = one.communicator.size
-    return min(1.0, (1.0 - one.blocks.sparsity) * ranks / (ranks - 1))
+    ranks = calls.communicator.size
+    return min(1.0, (1.0 - calls.blocks.sparsity) * ranks / (ranks - 1))
 
 
 def _nothing(profile: Profile, whole: Shape, sizes: Sequence[int]) -> str:

@@ -115,7 +115,8 @@ class PatternProof:
         possible = {cell for cell in drawn if exists(usual(cell[1]), cell[1], cell[0].ranks)} | self.recorded.keys()
         audited = self._audited(asked, gains, decided, threshold, deadline_s)
         # A scenario that was cut out of a region is judged with what is left of it too: it counts if it was kept once.
-        kept = {one.scenario: math.log(one.speedup.estimate) for one in audited if one.verdict is Verdict.KEPT}
+        faster = (decision for decision in audited if decision.verdict is Verdict.KEPT)
+        kept = {decision.scenario: math.log(decision.speedup.estimate) for decision in faster}
         passed = {cell: kept[scenario] for scenario, cell in asked.items() if scenario in kept}
         refused = {cell for scenario, cell in asked.items() if scenario not in kept}
         return {cell: passed.get(cell, gains[cell]) for cell in gains if cell in possible - refused}

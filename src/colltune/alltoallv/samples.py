@@ -120,10 +120,10 @@ class AlltoallvSource(LiveSource):
         """Seconds before a communicator's first call by a table, on its slowest rank; NaN where there are none."""
         job = self.environment
         point = Point(Scenario(_SET_UP.collective, job.nodes, job.ppn, 0), (DEFAULT,), repetitions=_SET_UPS)
-        found = [
+        times_s = [
             sample.time_s for _, samples in self.measure([point], Effort()) for sample in samples if sample.times_s
         ]
-        return found[0] if found else math.nan
+        return times_s[0] if times_s else math.nan
 
 
 def _settings(scenario: Scenario, choice: Choice) -> Settings:

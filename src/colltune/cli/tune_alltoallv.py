@@ -65,9 +65,10 @@ def _show(result: AlltoallvResult) -> None:
     left = len(result.rules) - _MOST_LINES
     if left > 0:
         echo(f"  and {format_count(left, 'smaller part')} of the job")
-    gained = [one for one in result.decisions if one.verdict is Verdict.KEPT and one.scenario.collective == ALLTOALLV]
-    if kept := [one for one in gained if (one.scenario.nodes, one.scenario.ppn) in shapes]:
-        best = max(kept, key=lambda decision: decision.speedup.estimate)
+    kept = [decision for decision in result.decisions if decision.verdict is Verdict.KEPT]
+    gained = [decision for decision in kept if decision.scenario.collective == ALLTOALLV]
+    if gained := [decision for decision in gained if (decision.scenario.nodes, decision.scenario.ppn) in shapes]:
+        best = max(gained, key=lambda decision: decision.speedup.estimate)
         at = best.scenario
         echo(
             f"  most gained: {at.nodes} x {at.ppn}, {format_size(at.size_bytes)}:"

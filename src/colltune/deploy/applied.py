@@ -80,19 +80,19 @@ class AppliedTuning:
         from colltune.mpi.launch_line import job_shape
 
         environment, mpi = self.environment, self.tuning.environment.mpi
-        found = obstacles_of(mpi, environment, command)
+        obstacles = obstacles_of(mpi, environment, command)
         if PRELOAD not in self.variables and (unsaid := only_live(self.tuning)):
-            found.append(f"no file of this MPI decides {', '.join(unsaid)}: for these use --via live")
+            obstacles.append(f"no file of this MPI decides {', '.join(unsaid)}: for these use --via live")
         if record_of(mpi).tells_nodes:
-            return found
+            return obstacles
         shape = job_shape(environment, command)
         counts = sorted({count for count, _ in self.tuning.tuned_in})
         if shape is not None and shape[0] not in counts:
-            found.append(
+            obstacles.append(
                 f"tuned on {' and '.join(map(str, counts))} {'node' if counts == [1] else 'nodes'}, and this job has"
                 f" {shape[0]}: a file of {record_of(mpi).title} cannot tell them apart"
             )
-        return found
+        return obstacles
 
 
 def numbered_algorithms(tuning: Tuning) -> dict[str, list[int]]:

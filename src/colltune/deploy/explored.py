@@ -120,7 +120,7 @@ class _Written(msgspec.Struct):
     why_none: str = ""
 
 
-def save_candidates(directory: Path, found: Candidates) -> None:
+def save_candidates(directory: Path, candidates: Candidates) -> None:
     """Raises ColltuneError where they cannot be written."""
     kinds = [
         {
@@ -129,11 +129,11 @@ def save_candidates(directory: Path, found: Candidates) -> None:
             "choices": [str(choice) for choice in kind.choices],
             "predicted": str(kind.predicted),
         }
-        for kind in found.kinds
+        for kind in candidates.kinds
     ]
-    own = {name: getattr(found, name) for name in ("application", "mpi_build", "why_none")}
+    own = {name: getattr(candidates, name) for name in ("application", "mpi_build", "why_none")}
     head = {"schema": _SCHEMA, **own, "kinds": kinds}
-    files = {LIVE_FILE: found.text.encode("ascii"), _RECORD: msgspec.json.encode(head) + b"\n"}
+    files = {LIVE_FILE: candidates.text.encode("ascii"), _RECORD: msgspec.json.encode(head) + b"\n"}
     with on_os_error(f"cannot write {directory / FOLDER}", "Make room there", ColltuneError):
         write_files(directory / FOLDER, files)
 
@@ -173,20 +173,20 @@ def tables(base: Mapping[str, RuleSet], chosen: Mapping[CallKind, Choice]) -> di
 
 
 def with_candidates(
-    force: AppliedTuning, found: Candidates, in_force: Sequence[RuleSet], tried: Sequence[RuleSet]
+    force: AppliedTuning, candidates: Candidates, in_force: Sequence[RuleSet], tried: Sequence[RuleSet]
 ) -> AppliedTuning:
     """``force``, which is by way of the live selector, with the rules ``in_force``, where ``tried`` may be tried.
 
     Raises InputError for settings that the selector should not follow, ColltuneError where nothing can be written.
     """
     made = force.tuning.environment
-    for fault in live_faults(found.text.encode(), None, load(made.mpi, made.mpi_version)):
+    for fault in live_faults(candidates.text.encode(), None, load(made.mpi, made.mpi_version)):
         place = force.directory / FOLDER
         raise InputError(f"{place}: {fault}", f"Remove {place}: the next run makes it anew")
     variables = {PRELOAD: force.tuning.variables[PRELOAD]}
-    rules = {LIVE_VARIABLE: _kept(found.text, in_force, force), VARIABLE: _kept(found.text, tried, force)}
-    handed = {**variables, **preload_variables(variables[PRELOAD], force.around), **rules}
-    return replace(force, variables={**variables, LIVE_VARIABLE: rules[LIVE_VARIABLE]}, told={**force.told, **handed})
+    rules = {LIVE_VARIABLE: _kept(candidates.text, in_force, force), VARIABLE: _kept(candidates.text, tried, force)}
+    exported = {**force.exported, **variables, **preload_variables(variables[PRELOAD], force.around), **rules}
+    return replace(force, variables={**variables, LIVE_VARIABLE: rules[LIVE_VARIABLE]}, exported=exported)
 
 
 def _kept(text: str, rule_sets: Sequence[RuleSet], force: AppliedTuning) -> str:

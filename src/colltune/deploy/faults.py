@@ -64,4 +64,4 @@ def faults_in(tuning: Tuning) -> Iterator[str]:
             yield f"{name!r} is no file that {here.mpi} or the live selector reads"
     check = lint_rules_files if here.mpi == "openmpi" else lint_files
     checks = check(own, here.mpi_version, catalogue)
-    yield from (f"{one.file}: {one.what}" for one in checks if one.severity is Severity.ERROR)
+    yield from (f"{fault.file}: {fault.what}" for fault in checks if fault.severity is Severity.ERROR)

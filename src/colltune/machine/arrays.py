@@ -51,7 +51,7 @@ class Archive(Mapping[str, NDArray[Any]]):
             self._file = zipfile.ZipFile(io.BytesIO(data))
         except (zipfile.BadZipFile, OSError, NotImplementedError) as error:
             raise ValueError(f"it is no archive: {error}") from None
-        self._members = {one.filename.removesuffix(".npy"): one for one in self._file.infolist()}
+        self._members = {member.filename.removesuffix(".npy"): member for member in self._file.infolist()}
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         member = self._members[name]

@@ -49,10 +49,10 @@ def parse_output(data: bytes, path: Path, shape: tuple[int, int] | None = None) 
     except ValueError as error:
         raise InputError(f"{path}: {error}", "Give the whole file") from None
     times_s: defaultdict[tuple[Scenario, str], list[float]] = defaultdict(list)
-    heads, before, said = list(BENCHMARK_HEAD.finditer(text)), 0, shape
+    heads, before = list(BENCHMARK_HEAD.finditer(text)), 0
     for head, end in zip(heads, [*(head.start() for head in heads[1:]), len(text)], strict=False):
         if head["nodes"]:
-            said, algorithm, before = (int(head["nodes"]), int(head["ppn"])), head["algorithm"] or "", head.end()
+            shape, algorithm, before = (int(head["nodes"]), int(head["ppn"])), head["algorithm"] or "", head.end()
             continue
         above = text[before : head.start()]
         ranks = _last(_RANKS, above if head["ReproMPI"] else text[head.end() : end])
@@ -60,21 +60,21 @@ def parse_output(data: bytes, path: Path, shape: tuple[int, int] | None = None) 
         before = head.end()
         if not table:
             continue
-        if said is None:
+        if shape is None:
             raise InputError(
                 f"{path} does not say on which nodes it was measured",
                 "Write a line such as '# nodes=4 ppn=2' before each run, or for `compare` give --nodes and --ppn",
             )
-        if min(said) > 0 and ranks in (None, said[0] * said[1]):
+        if min(shape) > 0 and ranks in (None, shape[0] * shape[1]):
             for (name, size_bytes), values_s in table.items():
-                times_s[Scenario(name, *said, size_bytes), algorithm].append(median(values_s))
+                times_s[Scenario(name, *shape, size_bytes), algorithm].append(median(values_s))
             programs.add(str(head.lastgroup))
         elif ranks:
             others.add(ranks)
     if len(programs) > 1:
         raise InputError(f"{path} holds output of {' and '.join(sorted(programs))}", "Give a file for each")
     if not times_s:
-        other = f", with ranks for {said[0]} x {said[1]}" if said else ""
+        other = f", with ranks for {shape[0]} x {shape[1]}" if shape else ""
         tests = list(dict.fromkeys(head[0].strip("# ")[:60] for head in heads if not head["nodes"]))[:3]
         raise InputError(
             f"{path} holds no times of a collective that blocks{other}",
@@ -105,7 +105,7 @@ def _table(text: str, head: re.Match[str], end: int, extent: int, path: Path) ->
         called = named.get("test", f"mpi_{name}").lower().removeprefix("mpi_")
         if called not in COLLECTIVES or (program != "OSU" and called.startswith("reduce_scatter")):
             continue  # of the latter it is not certain whether a size is that of a rank or of all
-        size, time = ("".join(named[one] for one in some if one in named) for some in (_SIZES, _TIMES))
+        size, time = ("".join(named[column] for column in some if column in named) for some in (_SIZES, _TIMES))
         try:
             size_bytes = 0 if called == "barrier" else int(size) * (extent if program == "ReproMPI" else 1)
             time_s = float(time) * (1.0 if program == "ReproMPI" else 1e-6)

@@ -33,8 +33,8 @@ def _of_all_cpus(name: str) -> Callable[[Machine], str | None]:
     """The values of all processors, each once."""
 
     def read(machine: Machine) -> str | None:
-        found = {machine.read(path) for path in machine.find(f"{_CPU}/cpu[0-9]*/cpufreq/{name}")[:1024]}
-        return ", ".join(sorted(text for text in found if text)) or None
+        values = {machine.read(path) for path in machine.find(f"{_CPU}/cpu[0-9]*/cpufreq/{name}")[:1024]}
+        return ", ".join(sorted(text for text in values if text)) or None
 
     return read
 
@@ -136,8 +136,8 @@ def read_conditions(machine: Machine) -> dict[str, str]:
     return {condition.name: value for condition in CONDITIONS if (value := condition.read(machine)) is not None}
 
 
-def advice(found: Mapping[str, str]) -> Iterator[str]:
+def advice(facts: Mapping[str, str]) -> Iterator[str]:
     """What to know of ``found``, which may hold other facts too: a line for each that makes times differ."""
     for condition in CONDITIONS:
-        if (value := found.get(condition.name)) is not None and condition.disturbs(value):
+        if (value := facts.get(condition.name)) is not None and condition.disturbs(value):
             yield f"{condition.name} {value}: {condition.advice}"

@@ -88,15 +88,15 @@ def parse_description(data: bytes) -> tuple[Description | None, list[str]]:
     faults = [f"needs: {name} is no variable that a tuning may set" for name in held.needs if not _may_be_set(name)]
     variables: dict[str, str] = {}
     for name, form in forms.items():
-        found = list(_faults(name, form, held.collectives[name]))
+        of_form = list(_faults(name, form, held.collectives[name]))
         if (other := variables.setdefault(form.variable, name)) != name:
-            found.append(f"{form.variable} is the variable of {other} too")
-        faults += [f"collectives.{name}: {fault}" for fault in found]
+            of_form.append(f"{form.variable} is the variable of {other} too")
+        faults += [f"collectives.{name}: {fault}" for fault in of_form]
     if faults:
         return None, faults
     collectives = {}
     for name, body in held.collectives.items():
-        rows = [{**msgspec.structs.asdict(one), "number": at} for at, one in enumerate(body.algorithms, start=1)]
+        rows = [{**msgspec.structs.asdict(row), "number": at} for at, row in enumerate(body.algorithms, start=1)]
         collectives[name] = {"basis": body.basis, "id": 0, "algorithms": rows}
     version = f"{held.mpi.version}+{hashlib.sha256(data).hexdigest()[:8]}"
     return Description(held.mpi.title, held.mpi.mark.encode(), version, held.needs, forms, collectives), []
@@ -107,13 +107,13 @@ def _may_be_set(name: str) -> bool:
 
 
 def _form(name: str, shared: _Written, body: _Collective) -> Form:
-    def said(key: str, otherwise: Any = None) -> Any:
-        return next((value for one in (body, shared) if (value := getattr(one, key)) is not None), otherwise)
+    def setting(key: str, otherwise: Any = None) -> Any:
+        return next((value for table in (body, shared) if (value := getattr(table, key)) is not None), otherwise)
 
-    variable = said("variable", "").replace("{COLLECTIVE}", name.upper())
-    values = {one.key: one.value or one.key for one in body.algorithms}
-    return Form(variable, said("rule", "{value}"), said("separator", ""), said("library"),
-                said("largest", 2**31 - 1), values)  # fmt: skip
+    variable = setting("variable", "").replace("{COLLECTIVE}", name.upper())
+    values = {algorithm.key: algorithm.value or algorithm.key for algorithm in body.algorithms}
+    return Form(variable, setting("rule", "{value}"), setting("separator", ""), setting("library"),
+                setting("largest", 2**31 - 1), values)  # fmt: skip
 
 
 def _faults(name: str, form: Form, body: _Collective) -> Iterator[str]:

@@ -48,10 +48,10 @@ class Form:
             re.escape(literal) + (f"(?P<{name}>{values if name == 'value' else r'[0-9]{1,19}'})" if name else "")
             for literal, name, _, _ in Formatter().parse(self.rule)
         ]
-        for one in text.split(self.separator) if self.separator else [text]:
-            match = re.fullmatch("".join(parts), one)
+        for part in text.split(self.separator) if self.separator else [text]:
+            match = re.fullmatch("".join(parts), part)
             if match is None:
-                raise ValueError(f"{self.variable} has {one[:60]!r}, which {self.rule!r} does not make")
+                raise ValueError(f"{self.variable} has {part[:60]!r}, which {self.rule!r} does not make")
             yield match.groupdict()
 
 

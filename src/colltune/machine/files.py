@@ -102,7 +102,7 @@ def parse_json(data: bytes | str) -> Any:
         json.dumps(document, ensure_ascii=False).encode()  # half of a pair of surrogates is no text
     level = [document]
     for _ in range(DEEPEST):
-        level = [part for one in level if isinstance(one, dict | list) for part in _parts(one)]
+        level = [part for node in level if isinstance(node, dict | list) for part in _parts(node)]
         if not level:
             return document
     raise ValueError(f"it is nested deeper than {DEEPEST} levels")
@@ -151,8 +151,8 @@ def _constant(name: str) -> float:
     return float(name)
 
 
-def _parts(one: dict[str, Any] | list[Any]) -> Iterable[Any]:
-    return one.values() if isinstance(one, dict) else one
+def _parts(node: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return node.values() if isinstance(node, dict) else node
 
 
 def write_atomically(path: Path, data: bytes, mode: int | None = None, *, durable: bool = True) -> None:

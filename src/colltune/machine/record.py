@@ -99,10 +99,10 @@ class RecordedMachine:
         """A directory or an archive that ``save_record`` wrote. Raises InputError."""
         try:
             if path.is_dir():
-                found = [file for file in sorted(path.rglob("*")) if file.is_file()]
+                paths = [file for file in sorted(path.rglob("*")) if file.is_file()]
                 files = {
                     str(file.relative_to(path)): read_file(file, _LARGEST_BYTES).decode("utf-8", "replace")
-                    for file in found
+                    for file in paths
                 }
             else:
                 files = _from_archive(path)

@@ -131,14 +131,14 @@ def mpi_at_hand(
     path = given_by_wrapper(command).get("PATH", environment.get("PATH", ""))
     there = place is not None and shutil.which(command[place], path=path) is not None
     named = mpiexec or (command[place] if place is not None and there else None)
-    found = find_mpi(named, {**environment, "PATH": path}, compiles=compiles, run=run)
-    if build and found.build != build:
+    here = find_mpi(named, {**environment, "PATH": path}, compiles=compiles, run=run)
+    if build and here.build != build:
         raise InputError(
-            f"the MPI that is here ({found.mpiexec}, build {found.build[:12]}) is not the one that was tuned"
+            f"the MPI that is here ({here.mpiexec}, build {here.build[:12]}) is not the one that was tuned"
             f" (build {build[:12]})",
             "Load the MPI that was tuned, so that its mpiexec and mpicc come first on PATH",
         )
-    return found
+    return here
 
 
 def describe_machine(cpuinfo: str | None = None) -> str:
@@ -173,14 +173,14 @@ def ask_flux(environment: Mapping[str, str], *, run: Runner = run_command) -> st
 def _find_mpiexec(mpiexec: str | None, environment: Mapping[str, str], python_bin: Path | None) -> Path:
     search = environment.get("PATH", "")
     if mpiexec is not None:
-        found = shutil.which(mpiexec, path=search)
-        if found is None:
+        program = shutil.which(mpiexec, path=search)
+        if program is None:
             raise InputError(f"--mpiexec {mpiexec} is not a program on this machine", "Give the path of an mpiexec")
-        return Path(found).absolute()
+        return Path(program).absolute()
     for place in ([str(python_bin)] if python_bin else []) + [search]:
-        found = shutil.which("mpiexec", path=place)
-        if found is not None:
-            return Path(found).absolute()
+        program = shutil.which("mpiexec", path=place)
+        if program is not None:
+            return Path(program).absolute()
     beside = f"neither beside this Python ({python_bin}) nor on PATH" if python_bin else "not on PATH"
     raise InputError(f"there is no mpiexec: {beside}", _INSTALL)
 
@@ -204,11 +204,11 @@ def find_library(
         mpicc = mpicc or _find_mpicc(mpiexec, environment)
         shown = run([str(mpicc), "-show"], around_wrapper(mpicc, environment)).text
         command = shlex.split(shown.strip().split("\n")[0])
-        found = _find_libmpi(mpicc, command or ["cc"], environment, run)
-        its_own = library_in(read_file(found, LARGEST_BYTES, link=True))
+        libmpi = _find_libmpi(mpicc, command or ["cc"], environment, run)
+        its_own = library_in(read_file(libmpi, LARGEST_BYTES, link=True))
     except (InputError, OSError, ValueError):
         return _runtime_library(mpiexec, library, _ask_launcher(mpiexec, environment, run)[2], environment, run)
-    return found if library in (its_own, Library.UNKNOWN) else None
+    return libmpi if library in (its_own, Library.UNKNOWN) else None
 
 
 def _ask_launcher(mpiexec: Path, environment: Mapping[str, str], run: Runner) -> tuple[Launcher, Library, str]:
@@ -232,9 +232,9 @@ def _find_mpicc(mpiexec: Path, environment: Mapping[str, str]) -> Path:
     # Where several MPIs share a directory, each has its own ending: mpiexec.mpich and mpicc.mpich.
     for name in dict.fromkeys((f"mpicc{mpiexec.suffix}", "mpicc")):
         for place in (*beside, environment.get("PATH", "")):
-            found = shutil.which(name, path=place)
-            if found is not None:
-                return Path(found).absolute()
+            program = shutil.which(name, path=place)
+            if program is not None:
+                return Path(program).absolute()
     raise InputError(
         f"there is no mpicc beside {mpiexec}, nor on PATH",
         "Install the development files of this MPI, or run pip install mpich",
@@ -249,8 +249,8 @@ def _ask_wrapper(mpicc: Path, environment: Mapping[str, str], run: Runner) -> tu
     except (OSError, ValueError) as error:
         raise InputError(f"{mpicc} does not run: {error}", _INSTALL) from error
     if answer.code != 0 or not command:
-        said = answer.text.strip().split("\n")[0] or f"exit code {answer.code}"
-        raise InputError(f"{mpicc} -show fails: {said}", "Repair that MPI, or set --mpiexec to another")
+        fault = answer.text.strip().split("\n")[0] or f"exit code {answer.code}"
+        raise InputError(f"{mpicc} -show fails: {fault}", "Repair that MPI, or set --mpiexec to another")
     return command
 
 
@@ -272,17 +272,17 @@ def _find_libmpi(mpicc: Path, command: Sequence[str], environment: Mapping[str, 
     names = [match.group(1) for match in named if match] or ["mpi", "mpich", "mpi_abi"]
     for directory in (*directories, mpicc.resolve().parent.parent / "lib", mpicc.resolve().parent.parent / "lib64"):
         for name in names:
-            found = _shared_object(directory / f"lib{name}.so")
-            if found is not None:
-                return found
+            libmpi = _shared_object(directory / f"lib{name}.so")
+            if libmpi is not None:
+                return libmpi
     for name in names:  # a wrapper that relies on the compiler's own directories
         try:
             answer = run([command[0], f"-print-file-name=lib{name}.so"], environment)
         except OSError:
             continue
-        found = _shared_object(Path(answer.text.strip()))
-        if found is not None:
-            return found
+        libmpi = _shared_object(Path(answer.text.strip()))
+        if libmpi is not None:
+            return libmpi
     where = ", ".join(map(str, directories)) or "the compiler's directories"
     raise InputError(f"{mpicc} has no lib{' or lib'.join(names)}.so to link with: looked in {where}", _INSTALL)
 
@@ -299,12 +299,12 @@ def _runtime_library(
         with contextlib.suppress(OSError):
             there += [Path(line.rpartition(" => ")[2]) for line in run([tool, "-p"], environment).text.splitlines()]
     for file in there:
-        if re.fullmatch(r"libmpi(ch|_abi)?\.so\.[\d.]+", file.name) and (found := _shared_object(file)) is not None:
+        if re.fullmatch(r"libmpi(ch|_abi)?\.so\.[\d.]+", file.name) and (libmpi := _shared_object(file)) is not None:
             with contextlib.suppress(OSError):
-                says = run([sys.executable, "-I", "-c", _SAY_VERSION, str(found)], environment).text
-                its_own = library_in(read_file(found, LARGEST_BYTES, link=True))
+                says = run([sys.executable, "-I", "-c", _SAY_VERSION, str(libmpi)], environment).text
+                its_own = library_in(read_file(libmpi, LARGEST_BYTES, link=True))
                 if its_own is library and re.search(rf"(?<![\d.]){re.escape(version)}(?![\w.])", says):
-                    return found
+                    return libmpi
     return None
 
 

@@ -171,4 +171,4 @@ def record_of(mpi: str) -> LibraryRecord:
 def library_in(content: bytes) -> Library:
     """The MPI whose library file holds ``content``. Raises as ``record_of``."""
     known = (_described(), *RECORDS)
-    return next((one.library for one in known if one.mark != _NO_MARK and one.mark in content), Library.UNKNOWN)
+    return next((mpi.library for mpi in known if mpi.mark != _NO_MARK and mpi.mark in content), Library.UNKNOWN)

@@ -110,14 +110,14 @@ class TunedMpi:
     def _require_build(self, library: Path, what: str) -> None:
         # The library of the standard ABI stands beside the one that was tuned, and reads the same files.
         of_abi = sorted(library.parent.glob("libmpi.so.*[0-9]")) if library.name.startswith("libmpi_abi.") else []
-        builds = [_build_of(one) for one in (library, *of_abi)]
+        builds = [_build_of(file) for file in (library, *of_abi)]
         if self.tuned.mpi_build not in builds:
             self._refuse(f"{what} (build {builds[0][:12]})")
 
-    def _refuse(self, found: str) -> NoReturn:
+    def _refuse(self, difference: str) -> NoReturn:
         here = self.tuned
         raise InputError(
-            f"{self.name} was tuned for {here.mpi} {here.mpi_version} (build {here.mpi_build[:12]}), and {found}",
+            f"{self.name} was tuned for {here.mpi} {here.mpi_version} (build {here.mpi_build[:12]}), and {difference}",
             f"Use the MPI that was tuned ({here.mpiexec or here.mpi}), or tune this one",
         )
 

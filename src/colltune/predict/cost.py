@@ -79,8 +79,8 @@ class Sent:
         """(n, RELATIVE_COLUMNS): logarithms of the traffic over that of textbook algorithms; -1 where unknown."""
         least = _least(self.textbook)[self.scenario]
         ratios = (self.traffic[:, _RELATIVE] + 1.0) / (least[:, _RELATIVE] + 1.0)
-        found = np.log2(np.hstack([ratios, self.traffic[:, _ABSOLUTE] + 1.0]))
-        return np.where(np.isnan(ratios[:, :1]), -1.0, found)
+        logs = np.log2(np.hstack([ratios, self.traffic[:, _ABSOLUTE] + 1.0]))
+        return np.where(np.isnan(ratios[:, :1]), -1.0, logs)
 
     def shares(self, values: Floats) -> Floats:
         """(n, d): of each term in the cost model's time, by the constants ``values`` (d,); 0 where unknown."""

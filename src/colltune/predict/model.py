@@ -115,8 +115,8 @@ class CollectiveTimes:
 
     def ratios(self, sent: Sent) -> Floats:
         """(n,): the log of each time over the best of its scenario, as the trees have it."""
-        said = self.forest.predict(prior_rows(sent, self.column, self.constants))
-        return np.asarray(said.mean(axis=0)[:, 0])
+        logs = self.forest.predict(prior_rows(sent, self.column, self.constants))
+        return np.asarray(logs.mean(axis=0)[:, 0])
 
     def predict(self, pairs: Sequence[Pair]) -> Prediction:
         """With caution for what posts too many messages at once. NaN for what nobody measured or described."""
@@ -194,17 +194,18 @@ def _read(arrays: Mapping[str, NDArray[Any]]) -> TimesModel:
         raise ValueError(f"it has schema {head.schema}, and this colltune reads {SCHEMA}")
     if set(head.theta) != set(HYPERPARAMETERS) or not np.isfinite(list(head.theta.values())).all():
         raise ValueError("its hyperparameters are of another colltune")
-    found = {}
-    for collective, one in head.collectives.items():
-        if len(one.constants) != len(TERMS):
-            raise ValueError(f"{collective} has {len(one.constants)} constants")
-        measured = tuple((parse_choice(text), count) for text, count in one.measured)
+    models = {}
+    for collective, times in head.collectives.items():
+        if len(times.constants) != len(TERMS):
+            raise ValueError(f"{collective} has {len(times.constants)} constants")
+        measured = tuple((parse_choice(text), count) for text, count in times.measured)
         column = {kind_of(collective, choice): place for place, (choice, _) in enumerate(measured)}
         prefix = f"{collective}."
         # An array of the archive is decompressed when it is looked up.
         own = {name.removeprefix(prefix): arrays[name] for name in arrays if name.startswith(prefix)}
         forest = Forest.from_arrays(own, _PLAIN + RELATIVE_COLUMNS + 1 + len(column))
-        bearable = np.inf if one.bearable is None else one.bearable
-        values = np.array(one.constants)
-        found[collective] = CollectiveTimes(collective, forest, measured, values, bearable, one.clusters, one.trained)
-    return TimesModel(found, head.theta)
+        bearable = np.inf if times.bearable is None else times.bearable
+        values = np.array(times.constants)
+        own_model = CollectiveTimes(collective, forest, measured, values, bearable, times.clusters, times.trained)
+        models[collective] = own_model
+    return TimesModel(models, head.theta)

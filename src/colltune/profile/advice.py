@@ -41,7 +41,7 @@ class Benefit:
 
 
 def benefit_of(profile: Profile) -> Benefit:
-    tunable = sum(one.time_s for one, _ in profile.tunable()) / max(profile.core_s, 1e-12)
+    tunable = sum(calls.time_s for calls, _ in profile.tunable()) / max(profile.core_s, 1e-12)
     return Benefit(tunable, tunable * HEADROOM)
 
 
@@ -63,7 +63,7 @@ def page_faults_text(profile: Profile) -> str:
     rows = faulting(profile)
     if not rows:
         return ""
-    share = sum(one.time_s for one in rows) / max(profile.core_s, 1e-12)
+    share = sum(calls.time_s for calls in rows) / max(profile.core_s, 1e-12)
     return (
         f"Page faults: {_listed(rows)}. These calls take {share:.1%} of the time. A heap that keeps memory may remove"
         f" them: {setting_text()}. Whole runs with it and without say whether it does, and it costs memory."
@@ -74,8 +74,8 @@ def _listed(calls: Iterable[Calls]) -> str:
     return ", ".join(f"{call.collective} of {_size(call)} ({call.faults:.3g} in each call)" for call in calls)
 
 
-def _size(one: Calls) -> str:
-    least, most = format_size(one.size_least), format_size(one.size_most)
+def _size(calls: Calls) -> str:
+    least, most = format_size(calls.size_least), format_size(calls.size_most)
     return least if least == most else f"{least} to {most}"
 
 
@@ -97,6 +97,6 @@ def by_name_text(called: dict[str, float]) -> str:
     return f"{counts}: what the application sees of them is in MPI_Wait, which a profile does not time; tuned by name"
 
 
-def _has_places(one: Calls) -> bool:
-    where = one.communicator
+def _has_places(calls: Calls) -> bool:
+    where = calls.communicator
     return where.remote_size == 0 and where.nodes > 0 and where.size > 1

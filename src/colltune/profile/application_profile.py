@@ -183,12 +183,12 @@ def time_shares(profile: Profile) -> dict[Scenario, float]:
         return {}
     shares: dict[Scenario, float] = {}
     calls: dict[Scenario, float] = {}
-    for one, scenarios in profile.tunable():
+    for row, scenarios in profile.tunable():
         for scenario in scenarios:
-            share = one.time_s / profile.core_s / len(scenarios)
+            share = row.time_s / profile.core_s / len(scenarios)
             shares[scenario] = shares.get(scenario, 0.0) + share
-            calls[scenario] = calls.get(scenario, 0.0) + one.calls
-    often = (one for one in shares if calls[one] >= _FEW_CALLS or one.size_bytes >= _SHORT_BYTES)
+            calls[scenario] = calls.get(scenario, 0.0) + row.calls
+    often = (scenario for scenario in shares if calls[scenario] >= _FEW_CALLS or scenario.size_bytes >= _SHORT_BYTES)
     return {scenario: shares[scenario] for scenario in often}
 
 

@@ -46,9 +46,9 @@ def extrapolate(profiles: Sequence[Profile], nodes: int, ppn: int) -> tuple[Prof
     """
     if len(profiles) == 1:
         return profiles[0], ""
-    known, ranks = sorted(profiles, key=lambda one: one.ranks), nodes * ppn
+    known, ranks = sorted(profiles, key=lambda profile: profile.ranks), nodes * ppn
     _require_alike(known)
-    near = min(known, key=lambda one: abs(log(one.ranks / ranks)))
+    near = min(known, key=lambda profile: abs(log(profile.ranks / ranks)))
     if (near.ranks, near.shape) == (ranks, (nodes, ppn)):
         return near, ""
     kinds = sorted({(call.collective, call.form, call.op) for profile in known for call in profile.calls})
@@ -56,13 +56,13 @@ def extrapolate(profiles: Sequence[Profile], nodes: int, ppn: int) -> tuple[Prof
     at = known.index(near)
     calls = tuple(_calls(chain, chain.calls[at]) for chain, doubt in chains if not doubt)
     doubts = {id(chain.calls[at]): doubt for chain, doubt in chains}
-    out = [(one, doubt) for one in near.by_time() if (doubt := doubts.get(id(one), _NO_LAW))]
+    out = [(call, doubt) for call in near.by_time() if (doubt := doubts.get(id(call), _NO_LAW))]
     if not calls:
         what = f"no call follows one law from {known[0].ranks} to {known[-1].ranks} ranks, as far as it is certain"
         raise InputError(what, f"Give a profile of {ranks} ranks")
     seen = tuple((where, 1.0) for where in sorted({call.communicator for call in calls}))
-    lost = sum(one.time_s for one, _ in out) / max(near.collective_s, 1e-12)
-    named = ": " * bool(out) + "; ".join(f"{_named(one)} ({doubt})" for one, doubt in out[:_MOST_TOLD])
+    lost = sum(call.time_s for call, _ in out) / max(near.collective_s, 1e-12)
+    named = ": " * bool(out) + "; ".join(f"{_named(call)} ({doubt})" for call, doubt in out[:_MOST_TOLD])
     text = f"{len(calls)} kinds of calls extrapolated to {ranks} ranks, {len(out)} left out"
     text += f", {lost:.0%} of the time in collectives of {near.ranks} ranks{named}"
     return replace(near, calls=calls, communicators=seen, ranks=ranks, nodes=nodes, reporting=ranks), text
@@ -72,21 +72,21 @@ def _require_alike(profiles: Sequence[Profile]) -> None:
     def program(profile: Profile) -> tuple[bool, list[str]]:  # its command without numbers: those of ranks differ
         return profile.threads_multiple, [re.sub(r"\d+", "", word) for word in profile.command]
 
-    for before, one in pairwise(profiles):
-        if one.ranks == before.ranks:
-            raise InputError(f"two of the profiles are of {one.ranks} ranks", _DO)
-        if program(one) != program(before):
-            named = [" ".join(each.command) + each.threads_multiple * " (threads)" for each in (before, one)]
+    for before, profile in pairwise(profiles):
+        if profile.ranks == before.ranks:
+            raise InputError(f"two of the profiles are of {profile.ranks} ranks", _DO)
+        if program(profile) != program(before):
+            named = [" ".join(each.command) + each.threads_multiple * " (threads)" for each in (before, profile)]
             raise InputError(f"the profiles are of {named[0]!r} and of {named[1]!r}", _DO)
-    for one in profiles:
-        if one.ended or len(one.calls) > _MOST_KINDS or one.ranks < 2:
-            what = f"was ended by {one.ended}" if one.ended else f"has {len(one.calls)} kinds of calls"
-            raise InputError(f"the run of {one.ranks} ranks {what}, from which nothing is extrapolated", _DO)
+    for profile in profiles:
+        if profile.ended or len(profile.calls) > _MOST_KINDS or profile.ranks < 2:
+            what = f"was ended by {profile.ended}" if profile.ended else f"has {len(profile.calls)} kinds of calls"
+            raise InputError(f"the run of {profile.ranks} ranks {what}, from which nothing is extrapolated", _DO)
 
 
-def _named(one: Calls) -> str:
-    sizes = " to ".join(dict.fromkeys(map(format_size, (one.size_least, one.size_most))))
-    return f"{one.collective} of {sizes} on {one.communicator} ranks"
+def _named(calls: Calls) -> str:
+    sizes = " to ".join(dict.fromkeys(map(format_size, (calls.size_least, calls.size_most))))
+    return f"{calls.collective} of {sizes} on {calls.communicator} ranks"
 
 
 def _grown(law: float | None, ranks: int, before: int) -> float:
@@ -101,7 +101,7 @@ def _explained(known: Sequence[Profile], kind: tuple[str, str, str], job: _Shape
     """
     left = [[call for call in profile.calls if (call.collective, call.form, call.op) == kind] for profile in known]
     while True:
-        parts = dict.fromkeys(part for one in left[0] for part in _parts(one.communicator, known[0].ranks))
+        parts = dict.fromkeys(part for call in left[0] for part in _parts(call.communicator, known[0].ranks))
         tried = [chains for part in parts for law in _LAWS if (chains := _follow(known, left, part, law, job))]
         if not tried:
             return
@@ -109,7 +109,7 @@ def _explained(known: Sequence[Profile], kind: tuple[str, str, str], job: _Shape
         best = [chains for chains, weight in zip(tried, weights, strict=True) if weight == max(weights)]
         for chain in best[0]:
             mine = {*map(id, chain.calls)}
-            rivals = [one for chains in best for one in chains if mine & {*map(id, one.calls)}]
+            rivals = [rival for chains in best for rival in chains if mine & {*map(id, rival.calls)}]
             yield chain, _doubt(chain, rivals)
             left = [[call for call in calls if id(call) not in mine] for calls in left]
 
@@ -122,8 +122,8 @@ def _doubt(chain: _Chain, rivals: Sequence[_Chain]) -> str:
     return "its size follows several laws, which one more profile may tell apart"
 
 
-def _apart(one: float, other: float) -> float:
-    return abs(one - other) / max(one, other, 1e-9)
+def _apart(first: float, second: float) -> float:
+    return abs(first - second) / max(first, second, 1e-9)
 
 
 def _parts(where: Communicator, ranks: int) -> list[int | Fraction]:
@@ -137,13 +137,13 @@ def _follow(
     known: Sequence[Profile], left: Sequence[Sequence[Calls]], part: int | Fraction, law: float | None, job: _Shape
 ) -> list[_Chain]:
     """The calls on that part of the job whose sizes follow ``law``, each with one call of every profile."""
-    ranks, whole, numbers = [one.ranks for one in known], job[0] * job[1], []
+    ranks, whole, numbers = [profile.ranks for profile in known], job[0] * job[1], []
     pools = [[c for c in some if part in _parts(c.communicator, p)] for some, p in zip(left, ranks, strict=True)]
     for first in pools[0]:
         calls, off = [first], 0.0
         for pool, now in zip(pools[1:], ranks[1:], strict=True):
             least, most = (size * _grown(law, now, ranks[0]) for size in (first.size_least, first.size_most))
-            offs = [max(abs(one.size_least - least), abs(one.size_most - most)) for one in pool]
+            offs = [max(abs(call.size_least - least), abs(call.size_most - most)) for call in pool]
             if offs and min(offs) < max(_ELEMENT_BYTES, _CLOSE * least):
                 off = max(off, min(offs))
                 calls.append(pool.pop(offs.index(min(offs))))
@@ -158,9 +158,9 @@ def _follow(
 def _number(values: Sequence[float], ranks: Sequence[int], whole: int) -> float | None:
     """What the laws that ``values`` follow say of a job of ``whole`` ranks; None: nothing, or several things."""
     grown = [[values[-1] * _grown(law, rank, ranks[-1]) for rank in (*ranks, whole)] for law in _LAWS]
-    said = [(max(map(_apart, values, wanted)), wanted[-1]) for wanted in grown]
-    found = [value for off, value in said if off < 1e-9] or [value for off, value in said if off < _CLOSE]
-    return found[0] if found and _apart(max(found), min(found)) < _CLOSE else None
+    fits = [(max(map(_apart, values, by_law)), by_law[-1]) for by_law in grown]
+    close = [value for off, value in fits if off < 1e-9] or [value for off, value in fits if off < _CLOSE]
+    return close[0] if close and _apart(max(close), min(close)) < _CLOSE else None
 
 
 def _place(
@@ -170,10 +170,10 @@ def _place(
     nodes, ppn = job
     if part == 1:
         return Communicator(nodes * ppn, nodes, ppn)
-    size, per_node = part * nodes * ppn if isinstance(part, Fraction) else Fraction(part), {one.ppn for one in seen}
-    if nodes == 1 and all(one.nodes == 1 for one in known):
+    size, per_node = part * nodes * ppn if isinstance(part, Fraction) else Fraction(part), {where.ppn for where in seen}
+    if nodes == 1 and all(profile.nodes == 1 for profile in known):
         per_node = {int(size)}
-    elif any(one.shape[1] != ppn for one in known) or not all(one.even for one in seen) or len(per_node) > 1:
+    elif any(where.shape[1] != ppn for where in known) or not all(where.even for where in seen) or len(per_node) > 1:
         return None
     count = size / (each := per_node.pop()) if size >= 2 else Fraction(0)
     return Communicator(int(size), int(count), each) if count.denominator == 1 and 0 < count <= nodes else None

@@ -27,7 +27,7 @@ def part_files(path: Path) -> list[Path]:
     merged = path.with_name(path.name + _MERGED)
     if merged.is_file():
         return [merged]
-    ranks = [one for one in path.parent.glob(path.name + ".*") if one.name.removeprefix(path.name + ".").isdecimal()]
+    ranks = [file for file in path.parent.glob(path.name + ".*") if file.name.removeprefix(path.name + ".").isdecimal()]
     return sorted(ranks, key=lambda rank: int(rank.suffix[1:]))
 
 

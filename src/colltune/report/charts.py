@@ -69,8 +69,8 @@ def summary_chart(headline: str, facts: Sequence[str], panels: Sequence[Panel]) 
 def _scales(points: Sequence[CurvePoint]) -> tuple[list[float], list[float], list[float]]:
     """The ranges of sizes, of times in seconds and of speed-ups in ``points``."""
     sizes = [max(point.scenario.size_bytes, 1) for point in points] or [1]
-    timings = [one for point in points for one in (point.default, point.tuned) if one is not None]
-    times_s = [time_s for one in timings for time_s in (one.time_s, one.low_s, one.high_s) if time_s] or [1e-6]
+    timings = [side for point in points for side in (point.default, point.tuned) if side is not None]
+    times_s = [time_s for side in timings for time_s in (side.time_s, side.low_s, side.high_s) if time_s] or [1e-6]
     gains = [1.0, 1.1]
     for point in points:
         gains += (
@@ -129,11 +129,11 @@ def _latencies(points: Iterable[CurvePoint]) -> list[Spec]:
         {
             "size": max(point.scenario.size_bytes, 1),
             "side": side,
-            "time": one.time_s,
-            "low": one.low_s,
-            "high": one.high_s,
+            "time": latency.time_s,
+            "low": latency.low_s,
+            "high": latency.high_s,
         }
         for point in points
-        for side, one in (("default", point.default), ("tuned", point.tuned))
-        if one is not None
+        for side, latency in (("default", point.default), ("tuned", point.tuned))
+        if latency is not None
     ]

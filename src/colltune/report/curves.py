@@ -91,7 +91,7 @@ def curve_points(findings: Findings) -> dict[Scenario, CurvePoint]:
     Where default and tuned were timed side by side in the proof, these times count: they are of several launches. Times
     of the campaign are one after another, and of few launches.
     """
-    kept = {one.scenario: one for one in findings.summary.having(Verdict.KEPT)}
+    kept = {decision.scenario: decision for decision in findings.summary.having(Verdict.KEPT)}
     proven, measured = _timed(findings.proofs), _timed(findings.samples)
     points = {}
     for scenario in sorted({*measured, *proven}):
@@ -109,7 +109,7 @@ def curve_points(findings: Findings) -> dict[Scenario, CurvePoint]:
 
 def _timed(samples: Sequence[Sample]) -> dict[Scenario, dict[Choice, list[Sample]]]:
     by_scenario = grouped((sample for sample in samples if sample.status is Status.OK), lambda sample: sample.scenario)
-    return {scenario: grouped(some, lambda one: one.choice) for scenario, some in by_scenario.items()}
+    return {scenario: grouped(some, lambda sample: sample.choice) for scenario, some in by_scenario.items()}
 
 
 def panels(findings: Findings) -> list[Panel]:
@@ -118,8 +118,9 @@ def panels(findings: Findings) -> list[Panel]:
     The largest shape of every collective first; of these, the collective that gains the most.
     """
     timed = (point for _, point in sorted(curve_points(findings).items()) if point.default is not None)
-    found = grouped(timed, lambda point: (point.scenario.collective, point.scenario.nodes, point.scenario.ppn))
-    by_name = grouped((Panel(*place, tuple(points)) for place, points in found.items()), lambda one: one.collective)
+    by_place = grouped(timed, lambda point: (point.scenario.collective, point.scenario.nodes, point.scenario.ppn))
+    each = (Panel(*place, tuple(points)) for place, points in by_place.items())
+    by_name = grouped(each, lambda panel: panel.collective)
     gains = {name: place for place, name in enumerate(collective_gains(findings.summary.decisions))}
     names = sorted(by_name, key=lambda name: (gains.get(name, len(gains)), name))
     ranked = [sorted(by_name[name], key=lambda panel: -panel.nodes * panel.ppn) for name in names]

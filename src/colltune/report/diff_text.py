@@ -69,7 +69,7 @@ class TuningDifference:
 
 
 def compare_decisions(
-    one: Mapping[str, RuleSet], other: Mapping[str, RuleSet]
+    left: Mapping[str, RuleSet], right: Mapping[str, RuleSet]
 ) -> tuple[list[Difference], list[str], dict[str, int]]:
     """The differences, the collectives that cannot be compared, and those that only one of the two has.
 
@@ -78,13 +78,13 @@ def compare_decisions(
     decisions: list[Difference] = []
     apart: list[str] = []
     untuned: dict[str, int] = {}
-    for collective in sorted({*one, *other}):
-        if collective not in one or collective not in other:
-            untuned[collective] = 1 if collective in one else 2
-        basis = (one.get(collective) or other[collective]).basis
+    for collective in sorted({*left, *right}):
+        if collective not in left or collective not in right:
+            untuned[collective] = 1 if collective in left else 2
+        basis = (left.get(collective) or right[collective]).basis
         first, second = (
             DecisionTable.of(some[collective]) if collective in some else DecisionTable.always(collective, basis)
-            for some in (one, other)
+            for some in (left, right)
         )
         if first.basis is not second.basis:
             apart.append(collective)

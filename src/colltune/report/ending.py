@@ -47,7 +47,7 @@ def headline(findings: Findings, most: int = _NAMED) -> str:
     gains, whole = shape_gains(findings), job_shape(findings)
     mine = [gain for gain in gains if gain.shape == whole]
     shown = len(mine) if len(mine) == most + 1 else most  # a name takes no more room than "1 more collective"
-    parts = [f"{one.collective} {at_least(one.gain)}{_extent(one, findings)}" for one in mine[:shown]]
+    parts = [f"{gain.collective} {at_least(gain.gain)}{_extent(gain, findings)}" for gain in mine[:shown]]
     parts += [format_count(len(mine) - shown, "more collective")] if len(mine) > shown else []
     lines = [f"{shape_text(whole)}: {', '.join(parts) or 'the library decides as before'}"]
     lines += [text for text in [other_shapes_text(gains, whole, most)] if text]
@@ -110,7 +110,7 @@ def next_steps(findings: Findings, directory: Path) -> list[tuple[str, str]]:
     elif summary.interrupted:
         steps.append(("go on", "the job was ended first: the same command with --resume goes on and proves the rest"))
     elif untried := [region for region in findings.regions(Verdict.NOT_TRIED) if region.why is not Why.NOT_WORTH]:
-        count = sum(len(one.decisions) for one in untried)
+        count = sum(len(region.decisions) for region in untried)
         steps.append(
             ("next", f"tune again with {summary.more_time}: it also tries {format_calls(count)} that looked faster")
         )
@@ -124,14 +124,13 @@ def next_steps(findings: Findings, directory: Path) -> list[tuple[str, str]]:
 
 def saved_share(findings: Findings, decisions: list[Decision]) -> float:
     """Of the application's time, what ``decisions`` are expected to save; 0 without a profile."""
-    return sum(findings.shares.get(one.scenario, 0.0) * (1.0 - 1.0 / one.speedup.estimate) for one in decisions)
+    shares = findings.shares
+    return sum(shares.get(kept.scenario, 0.0) * (1.0 - 1.0 / kept.speedup.estimate) for kept in decisions)
 
 
 def by_gain(findings: Findings, regions: Sequence[JudgedRegion]) -> list[JudgedRegion]:
     """The most gain first: what saves most of the application's time, where that is known, else the most speed-up."""
-    return sorted(
-        regions, key=lambda one: (saved_share(findings, list(one.decisions)), one.speedup.estimate), reverse=True
-    )
+    return sorted(regions, key=lambda r: (saved_share(findings, list(r.decisions)), r.speedup.estimate), reverse=True)
 
 
 def confidence_text(findings: Findings, kept: Sequence[Decision]) -> str:
@@ -194,7 +193,7 @@ def ending(findings: Findings, width: int = WIDTH) -> list[str]:
     for collectives, brief in _SHORTER:
         lines: list[str] = []
         mine = _of_job(findings, gains)[:collectives]
-        for label, text in told(findings, gains, collectives, brief=brief):
+        for label, text in details(findings, gains, collectives, brief=brief):
             lines += folded(text, width, f"{label:<{_LABEL}}", " " * _LABEL)
             if label == _OF_JOB and mine:
                 lines += gains_table(mine).lines(width)
@@ -210,7 +209,7 @@ def folded(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
     )
 
 
-def told(
+def details(
     findings: Findings, gains: Sequence[ShapeGain], collectives: int, *, brief: bool = False
 ) -> Iterator[tuple[str, str]]:
     """Label and text of all that is told beside the table of ``gains``.

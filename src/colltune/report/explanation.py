@@ -62,7 +62,7 @@ def format_explanation(explanation: Explanation, width: int = WIDTH) -> str:
     ]
     notes = {"not calm": explanation.disturbed_text, "rules are": explanation.predicted_text}
     parts += [_line(label, text) for label, text in notes.items() if text]
-    parts += [_line("runs say", standing_text(one)) for one in explanation.applications if one.covers(scenario)]
+    parts += [_line("runs say", standing_text(trial)) for trial in explanation.applications if trial.covers(scenario)]
     nearest = nearest_scenarios(scenario, explanation.samples)
     if not nearest:
         parts.append(_line("measured", _nothing_measured(scenario, explanation.samples)))
@@ -90,8 +90,8 @@ def nearest_scenarios(scenario: Scenario, samples: Sequence[Sample]) -> list[Sce
         return [scenario]
     below = max((size for size in sizes if size < scenario.size_bytes), default=None)
     above = min((size for size in sizes if size > scenario.size_bytes), default=None)
-    found = [size for size in (below, above) if size is not None]
-    return [Scenario(scenario.collective, scenario.nodes, scenario.ppn, size) for size in found]
+    nearest = [size for size in (below, above) if size is not None]
+    return [Scenario(scenario.collective, scenario.nodes, scenario.ppn, size) for size in nearest]
 
 
 def _format_call(scenario: Scenario) -> str:
@@ -174,7 +174,7 @@ def _proof_lines(scenario: Scenario, explanation: Explanation) -> Iterator[str]:
     if not regions:
         yield "none was tried: no choice had been measured to be enough faster than the default"
     for region in regions:
-        decision = next(one for one in region.decisions if one.scenario == scenario)
+        decision = next(decision for decision in region.decisions if decision.scenario == scenario)
         ratios = sorted(decision.ratios)
         yield f"{decision.choice} {decision.verdict}: {decision.explanation}"
         if decision.verdict is Verdict.PROVISIONAL:
@@ -205,11 +205,11 @@ def _region_text(region: JudgedRegion) -> str:
 def _proof_times(scenario: Scenario, choice: Choice, explanation: Explanation) -> str:
     """What both sides took in the launches that timed both, and the ratio of these times."""
     of_call = [proof for proof in explanation.proofs if proof.scenario == scenario and proof.status is Status.OK]
-    timed = grouped(of_call, lambda one: one.choice)
+    timed = grouped(of_call, lambda proof: proof.choice)
     default = _default_among(timed.keys(), explanation.twin(scenario))
     compared = Latency.side_by_side(timed.get(default, ()), timed.get(choice, ()))
     if compared is None:
         return ""
     times = format_times(compared[0].time_s, compared[1].time_s)
-    launches = {one.launch for one in timed[default]} & {one.launch for one in timed[choice]}
+    launches = {proof.launch for proof in timed[default]} & {proof.launch for proof in timed[choice]}
     return f"{default} -> {choice}: {times}; means over {format_count(len(launches), 'launch', 'launches')}"

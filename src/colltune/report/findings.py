@@ -93,7 +93,8 @@ class Findings:
     @cached_property
     def drift(self) -> float:
         """How far the median of the same call moved from launch to launch, one over the other: 10% moved further."""
-        moved = sorted(max(one.drift, 1.0 / max(one.drift, 1e-9)) for one in spreads(self) if one.drift is not None)
+        drifts = (spread.drift for spread in spreads(self) if spread.drift is not None)
+        moved = sorted(max(drift, 1.0 / max(drift, 1e-9)) for drift in drifts)
         return moved[len(moved) * 9 // 10] if moved else 1.0
 
     @property
@@ -139,7 +140,7 @@ def collective_gains(decisions: Iterable[Decision]) -> dict[str, Interval]:
     """Of every collective with a proven decision, the speed-up; the most first."""
     by_name = grouped(decisions, lambda decision: decision.scenario.collective)
     means = {name: mean for name, some in by_name.items() if (mean := mean_of_kept(some)) is not None}
-    return dict(sorted(means.items(), key=lambda one: -one[1].estimate))
+    return dict(sorted(means.items(), key=lambda named: -named[1].estimate))
 
 
 def _timings(samples: Iterable[Sample]) -> dict[Scenario, tuple[ChoiceTiming, ...]]:
@@ -173,6 +174,6 @@ def spreads(findings: Findings) -> list[SampleSpread]:
     for sample in (s for s in samples if s.started_s >= start_s):
         low, _, high = quantiles(sample.times_s, n=4)
         same = by_pair[sample.scenario, sample.choice]
-        drift = sample.time_s / median(one.time_s for one in same) if len(same) > 1 else None
+        drift = sample.time_s / median(other.time_s for other in same) if len(same) > 1 else None
         rows.append(SampleSpread(sample.scenario, sample.choice, (high - low) / sample.time_s, drift))
     return rows

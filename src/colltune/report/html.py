@@ -19,7 +19,7 @@ from colltune.core.units import format_size, format_times
 from colltune.judge.wording import cells
 from colltune.report.charts import page_template, page_text, panel_charts
 from colltune.report.curves import SHADES, CurvePoint, Panel, curve_points, largest_call, panels, selection_maps
-from colltune.report.ending import by_gain, facts, headline, next_steps, saved_by, saved_share, told
+from colltune.report.ending import by_gain, details, facts, headline, next_steps, saved_by, saved_share
 from colltune.report.findings import Findings
 from colltune.report.job import HEAD, ShapeGain, format_calls, job_shape, known_scenarios, shape_gains, shape_text
 from colltune.report.picture import can_draw, drawn_for_page
@@ -55,13 +55,13 @@ def build_page(findings: Findings, directory: Path) -> str:
     maps, cells = selection_maps(findings)
     gains = shape_gains(findings) if findings.summary.gated else []
     beside = [gain for gain in gains if gain.shape != job_shape(findings)]
-    first = dict(told(findings, gains, len(gains)))
+    first = dict(details(findings, gains, len(gains)))
     return page_template("report.html.j2").render(
         title=headline(findings),
         heading=first.pop("this job"),
         gains_head=[HEAD[0], *HEAD[3:5], *HEAD[1:3], "sizes changed", HEAD[5].replace("->", "→")],
         gains=[_gain_row(gain) for gain in gains if gain.shape == job_shape(findings)],
-        other_gains=[(shape_text(one.shape), *_gain_row(one)) for one in beside[:_MOST_OTHERS]],
+        other_gains=[(shape_text(gain.shape), *_gain_row(gain)) for gain in beside[:_MOST_OTHERS]],
         other_left_out=max(len(beside) - _MOST_OTHERS, 0),
         first=first,
         beside=first.pop("beside it", ""),
@@ -172,9 +172,9 @@ def _application(findings: Findings) -> list[list[str]]:
     shares: defaultdict[str, float] = defaultdict(float)
     for scenario, share in findings.shares.items():
         shares[scenario.collective] += share
-    kept = findings.summary.having(Verdict.KEPT)
+    by_name = grouped(findings.summary.having(Verdict.KEPT), lambda decision: decision.scenario.collective)
     return [
-        [name, f"{share:.1%}", f"{saved_share(findings, [one for one in kept if one.scenario.collective == name]):.2%}"]
+        [name, f"{share:.1%}", f"{saved_share(findings, by_name.get(name, [])):.2%}"]
         for name, share in sorted(shares.items(), key=lambda item: -item[1])
     ]
 

@@ -46,10 +46,9 @@ class ShapeGain:
     @property
     def example_s(self) -> tuple[float, float] | None:
         """What the example takes by default and tuned, in seconds."""
-        one = self.example
-        return (
-            None if one is None or one.default is None or one.tuned is None else (one.default.time_s, one.tuned.time_s)
-        )
+        if self.example is None or self.example.default is None or self.example.tuned is None:
+            return None
+        return self.example.default.time_s, self.example.tuned.time_s
 
     @property
     def row(self) -> tuple[str, ...]:
@@ -96,7 +95,7 @@ def shape_text(shape: Shape) -> str:
 def shape_gains(findings: Findings) -> list[ShapeGain]:
     """Of each shape and collective with a proven decision: the job's own shape first, then those with most ranks."""
     kept = sorted(findings.summary.having(Verdict.KEPT), key=lambda decision: decision.scenario)
-    by_place = grouped(kept, lambda one: ((one.scenario.nodes, one.scenario.ppn), one.scenario.collective))
+    by_place = grouped(kept, lambda d: ((d.scenario.nodes, d.scenario.ppn), d.scenario.collective))
     points, known = curve_points(findings), known_scenarios(findings)
     gains = []
     for (shape, name), decisions in by_place.items():
@@ -108,7 +107,7 @@ def shape_gains(findings: Findings) -> list[ShapeGain]:
         gains.append(ShapeGain(name, shape, tuple(decisions), gain, len(sizes), _nearest(timed, gain.estimate)))
     whole = job_shape(findings)
     return sorted(
-        gains, key=lambda one: (one.shape != whole, -one.shape[0] * one.shape[1], one.shape, -one.gain.estimate)
+        gains, key=lambda gain: (gain.shape != whole, -gain.shape[0] * gain.shape[1], gain.shape, -gain.gain.estimate)
     )
 
 
@@ -124,18 +123,18 @@ def _nearest(points: Sequence[CurvePoint], mean: float) -> CurvePoint | None:
 
 def known_scenarios(findings: Findings) -> set[Scenario]:
     """The scenarios that were measured or decided."""
-    return {*(sample.scenario for sample in findings.samples), *(one.scenario for one in findings.summary.decisions)}
+    return {*(sample.scenario for sample in findings.samples), *(d.scenario for d in findings.summary.decisions)}
 
 
 def _shares(findings: Findings) -> dict[Scenario, float]:
     """What share of what the job calls each scenario is: by the profile's times, else by the weights of a job."""
     if findings.shares:
         total = max(sum(findings.shares.values()), 1e-12)
-        return {one: share / total for one, share in findings.shares.items()}
+        return {scenario: share / total for scenario, share in findings.shares.items()}
     known = known_scenarios(findings)
     weight = weights_in_job(*(findings.summary.job or job_shape(findings)))
-    sizes = {(one.collective, one.size_bytes) for one in known}
-    return {one: weight(one) / len(sizes) for one in known}
+    sizes = {(scenario.collective, scenario.size_bytes) for scenario in known}
+    return {scenario: weight(scenario) / len(sizes) for scenario in known}
 
 
 def shares_of_calls(findings: Findings) -> tuple[float, float, float]:
@@ -146,8 +145,8 @@ def shares_of_calls(findings: Findings) -> tuple[float, float, float]:
     shares, undecided = _shares(findings), known_scenarios(findings)
     for decision in findings.summary.decisions:
         undecided.discard(decision.scenario)
-    parts = _by_verdict(findings, lambda one: shares.get(one.scenario, 0.0))
-    left = sum(shares.get(one, 0.0) for one in undecided)
+    parts = _by_verdict(findings, lambda decision: shares.get(decision.scenario, 0.0))
+    left = sum(shares.get(scenario, 0.0) for scenario in undecided)
     decided, refused = parts.get(Verdict.KEPT, 0.0) + left, parts.get(Verdict.REFUSED, 0.0)
     return decided, refused, max(1.0 - decided - refused, 0.0)
 
@@ -167,9 +166,9 @@ def speedups_of_calls(findings: Findings) -> tuple[float, float]:
         default_s, time_s = (times.get(cell.default) if cell else None), times.get(decision.choice)
         return max(math.log(default_s / time_s), 0.0) if default_s and time_s else 0.0
 
-    weights = _by_verdict(findings, lambda one: shares.get(one.scenario, 0.0))
-    proven = _by_verdict(findings, lambda one: shares.get(one.scenario, 0.0) * math.log(one.speedup.estimate))
-    more = _by_verdict(findings, lambda one: shares.get(one.scenario, 0.0) * looked(one))
+    weights = _by_verdict(findings, lambda decision: shares.get(decision.scenario, 0.0))
+    proven = _by_verdict(findings, lambda d: shares.get(d.scenario, 0.0) * math.log(d.speedup.estimate))
+    more = _by_verdict(findings, lambda d: shares.get(d.scenario, 0.0) * looked(d))
     kept, refused = weights.get(Verdict.KEPT, 0.0), weights.get(Verdict.REFUSED, 0.0)
     now, hold = proven.get(Verdict.KEPT, 0.0), kept / (kept + refused) if kept else 0.0
     return math.exp(now), math.exp(now + hold * more.get(Verdict.NOT_TRIED, 0.0))
@@ -189,12 +188,12 @@ def gains_table(gains: Sequence[ShapeGain]) -> TextTable:
 
 def other_shapes_text(gains: Sequence[ShapeGain], whole: Shape, most: int) -> str:
     """What the shapes beside ``whole`` gain, ``most`` by name: ``"5 smaller shapes: bcast 1.17x (at least 1.10)"``."""
-    others = [one for one in gains if one.shape != whole]
+    others = [gain for gain in gains if gain.shape != whole]
     if not others:
         return ""
-    shapes = {one.shape for one in others}
+    shapes = {gain.shape for gain in others}
     size = "smaller" if all(nodes * ppn <= whole[0] * whole[1] for nodes, ppn in shapes) else "other"
-    ranked = collective_gains(decision for one in others for decision in one.decisions)
+    ranked = collective_gains(decision for gain in others for decision in gain.decisions)
     parts = [f"{name} {at_least(gain)}" for name, gain in list(ranked.items())[:most]]
     parts += [format_count(len(ranked) - most, "more collective")] if len(ranked) > most else []
     return f"{format_count(len(shapes), f'{size} shape')}: {', '.join(parts)}"

@@ -78,9 +78,9 @@ def describe_fabric(hardware: Hardware, environ: Mapping[str, str]) -> str:
     """The network of a node, as far as it is known, with what ``environ`` chooses of it: ``"infiniband 200 Gb/s"``."""
     rate = f" {hardware.link_gbits:g} Gb/s" if hardware.link_gbits else ""
     links = f" x {hardware.links}" if hardware.links and hardware.links > 1 else ""
-    found = f"{hardware.fabric}{rate}{links}" if hardware.fabric else "unknown fabric"
+    network = f"{hardware.fabric}{rate}{links}" if hardware.fabric else "unknown fabric"
     chosen = [f"{name}={environ[name]}" for name in _CHOSEN_BY if environ.get(name)]
-    return ", ".join([found, *chosen])
+    return ", ".join([network, *chosen])
 
 
 SUFFIX = ".jsonl.gz"
@@ -187,11 +187,11 @@ def _read(text: bytes) -> Iterator[Record]:
 
 def _records(entry: Entry) -> Iterator[Record]:
     yield Header(FORMAT, entry.colltune, entry.environment)
-    said = entry.provenance
+    provenance = entry.provenance
     facts: dict[str, Fact] = {
         "schema": SCHEMA,
-        **vars(said),
-        "hosts": json.dumps(said.hosts),
+        **vars(provenance),
+        "hosts": json.dumps(provenance.hosts),
         "confirms": entry.confirms,
         "changed": json.dumps(entry.changed),
         "uid": os.geteuid() if entry.uid is None else entry.uid,
@@ -236,10 +236,10 @@ def _assembled(records: Sequence[Record], name: str) -> Entry:
         elif isinstance(record, Note) and record.kind == "file":
             data = base64.b64decode(str(record.facts["base64"]), validate=True)
             files[_file_name(record.facts["name"])] = data
-    for choice in {one.choice for some in samples for one in some}:
+    for choice in {sample.choice for some in samples for sample in some}:
         if parse_choice(format_choice(choice)) != choice:
             raise BadEntryError(f"it names a choice {choice}")
-    jobs = [(one.scenario.nodes, one.scenario.ppn) for some in samples for one in some]
+    jobs = [(sample.scenario.nodes, sample.scenario.ppn) for some in samples for sample in some]
     for nodes, ppn in {(header.environment.nodes, header.environment.ppn), *jobs}:
         if not (1 <= nodes <= MOST_NODES and 1 <= ppn <= MOST_PPN):
             raise BadEntryError(f"no job has {nodes} nodes of {ppn} ranks")

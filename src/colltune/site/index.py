@@ -108,8 +108,8 @@ class _Parsed(dict[str, Choice]):
     """Choices by how they are written; each is read once."""
 
     def __missing__(self, text: str) -> Choice:
-        self[text] = found = parse_choice(text)
-        return found
+        self[text] = choice = parse_choice(text)
+        return choice
 
 
 class Index:
@@ -128,10 +128,10 @@ class Index:
         held = {name for (name,) in self._data.execute("SELECT name FROM entry UNION ALL SELECT name FROM unused")}
         forget(self._data, held - names)
         new = names - held
-        told = _Few(note)
+        few = _Few(note)
         for name in sorted(new):
-            self._take(name, told.tell)
-        told.end()
+            self._take(name, few.tell)
+        few.end()
         if len(new) >= _WORTH_WRITING or held - names:
             self._write(tidy=len(names) // _TIDIED_EACH > len(held) // _TIDIED_EACH)
 
@@ -143,8 +143,8 @@ class Index:
     @property
     def count(self) -> int:
         """Of the entries."""
-        (found,) = self._data.execute("SELECT count(*) FROM entry").fetchone()
-        return int(found)
+        (count,) = self._data.execute("SELECT count(*) FROM entry").fetchone()
+        return int(count)
 
     def of_shape(self, nodes: int, ppn: int) -> list[Listed]:
         """Of jobs of this shape, the newest first."""
@@ -184,7 +184,7 @@ class Index:
 
         @cache
         def least_s(name: str, nodes: int, ppn: int) -> float:
-            dates_s = [float(one[3]) for one in changed if one[0] == name and one[1] >= nodes and one[2] >= ppn]
+            dates_s = [float(row[3]) for row in changed if row[0] == name and row[1] >= nodes and row[2] >= ppn]
             return max([since_s, *dates_s])
 
         self._data.execute(_ASKED)

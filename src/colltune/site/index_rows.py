@@ -34,7 +34,7 @@ from colltune.site.entry import Entry
 # The numbers of a sample before those of its repetitions: its times by other conventions in seconds (not a number:
 # not taken), cost, start, launch, group, page faults, and the times in other states of memory.
 _BEFORE_TIMES = 10
-_STATUSES = {one.value: one for one in Status}
+_STATUSES = {status.value: status for status in Status}
 
 
 class _Open:
@@ -49,10 +49,10 @@ class _Open:
 
 def pack_numbers(sample: Sample) -> bytes:
     """All of ``sample`` but its scenario, choice, status and detail: 64-bit floats, without loss."""
-    others = (nan if one is None else one for one in (sample.back_to_back_s, sample.osu_mean_s, sample.skewed_s))
+    others = (nan if value is None else value for value in (sample.back_to_back_s, sample.osu_mean_s, sample.skewed_s))
     count = _BEFORE_TIMES + len(sample.times_s)
     of = (sample.cost_s, sample.started_s, sample.launch, sample.group, sample.faults)
-    memory = (nan if one is None else one for one in (sample.kept_s, sample.untouched_s))
+    memory = (nan if value is None else value for value in (sample.kept_s, sample.untouched_s))
     return struct.pack(f"<{count}d", *others, *of, *memory, *sample.times_s)
 
 
@@ -106,10 +106,10 @@ def comparisons_of(
     ``name``: of the entry. ``shape``: of its job. ``ended_s``: its date. Looks that did not come to two times say
     nothing.
     """
-    for (scenario, launch, _), look in groupby(samples, key=lambda one: (one.scenario, one.launch, one.group)):
+    for (scenario, launch, _), look in groupby(samples, key=lambda s: (s.scenario, s.launch, s.group)):
         pair = list(look)
-        for one, other in zip(pair[::2], pair[1::2], strict=False):
-            default, chosen = (other, one) if other.choice == DEFAULT else (one, other)
+        for first, second in zip(pair[::2], pair[1::2], strict=False):
+            default, chosen = (second, first) if second.choice == DEFAULT else (first, second)
             if default.status is Status.OK and chosen.status is Status.OK and default.choice != chosen.choice:
                 value = log_speedup(default, chosen)
                 of, views = f"{name}/{launch}", OtherViews.of(default, chosen)
@@ -141,9 +141,9 @@ def insert(data: sqlite3.Connection, name: str, entry: Entry) -> None:
     values = _listed(name, entry)
     number = data.execute(f"INSERT INTO entry ({LISTED}) VALUES ({', '.join('?' * len(values))})", values).lastrowid
     assert number is not None, "a row was inserted"
-    here, said = entry.environment, entry.provenance
+    here, provenance = entry.environment, entry.provenance
     for collective in entry.changed:
-        row = (collective, here.nodes, here.ppn, number, said.began_s)
+        row = (collective, here.nodes, here.ppn, number, provenance.began_s)
         data.execute("INSERT INTO changed VALUES (?, ?, ?, ?, ?)", row)
     for sample in entry.samples:
         _measured(data, number, sample, _date_s(sample, entry))
@@ -165,10 +165,10 @@ def _measured(data: sqlite3.Connection, entry: int, sample: Sample, date_s: floa
     )
 
 
-def _compared(data: sqlite3.Connection, entry: int, one: PairedRatio) -> None:
-    place = (*place_of(one.scenario), format_choice(one.choice))
-    launch = int(one.launch.rpartition("/")[2])
-    row = (*place, entry, launch, one.date_s, one.value, *one.others, format_choice(one.baseline))
+def _compared(data: sqlite3.Connection, entry: int, ratio: PairedRatio) -> None:
+    place = (*place_of(ratio.scenario), format_choice(ratio.choice))
+    launch = int(ratio.launch.rpartition("/")[2])
+    row = (*place, entry, launch, ratio.date_s, ratio.value, *ratio.others, format_choice(ratio.baseline))
     data.execute("INSERT INTO compared VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
     _thin(data, "compared", f"{_AT} AND choice = ?", place, _LOOKS)
 
@@ -183,10 +183,10 @@ def _thin(data: sqlite3.Connection, table: str, where: str, place: Sequence[obje
 
 
 def _listed(name: str, entry: Entry) -> tuple[object, ...]:
-    said, here = entry.provenance, entry.environment
+    job, here = entry.provenance, entry.environment
     counts = (here.nodes, here.ppn, len(entry.samples), len(entry.compared))
     tuned = json.dumps(_collectives(entry))
-    return (name, said.began_s, entry.uid, said.job, json.dumps(said.hosts), *counts, entry.colltune, said.command,
+    return (name, job.began_s, entry.uid, job.job, json.dumps(job.hosts), *counts, entry.colltune, job.command,
             tuned, entry.confirms)  # fmt: skip
 
 

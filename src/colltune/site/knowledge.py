@@ -53,7 +53,8 @@ class Knowledge:
         comparisons chose, and the same comparisons would count as evidence for it.
         """
         decisions = () if self.tuning is None else self.tuning.summary.decisions
-        return {one.scenario: one for one in decisions if one.verdict in _SETTLED and one.why is not Why.CUT_APART}
+        settled = (decision for decision in decisions if decision.verdict in _SETTLED)
+        return {decision.scenario: decision for decision in settled if decision.why is not Why.CUT_APART}
 
 
 @without_collections()
@@ -78,31 +79,32 @@ def recall(
     listed = newest_tuning(index.of_shape(here.nodes, here.ppn), (here.nodes, here.ppn), fresh_s)
     tuning = None if listed is None else tuning_of(store, key, listed.name)
     name = listed.name if listed is not None and tuning is not None else ""
-    samples = tuple(chain.from_iterable(one.samples for one in measured))
+    samples = tuple(chain.from_iterable(latest.samples for latest in measured))
     return Knowledge(samples, date, tuning, name, _side_by_side(measured, default_of)), index
 
 
 def _side_by_side(measured: Sequence[LatestSamples], default_of: Callable[[Scenario], Choice]) -> tuple[Sample, ...]:
     """Of each scenario what one job took, if it took the default: without it there is no gain to tell."""
-    found: list[Sample] = []
-    for one in measured:
-        if len(set(one.entries)) == len(one.entries):
+    together: list[Sample] = []
+    for latest in measured:
+        if len(set(latest.entries)) == len(latest.entries):
             continue  # each sample is of another job
-        jobs = grouped(range(len(one.entries)), one.entries.__getitem__)
-        default = default_of(one.samples[0].scenario)
+        jobs = grouped(range(len(latest.entries)), latest.entries.__getitem__)
+        default = default_of(latest.samples[0].scenario)
         with_default = [
-            some for some in jobs.values() if len(some) > 1 and any(one.samples[k].choice == default for k in some)
+            some for some in jobs.values() if len(some) > 1 and any(latest.samples[k].choice == default for k in some)
         ]
-        most = max(with_default, key=lambda some: (len(some), one.dates_s[some[0]]), default=[])
-        found += [one.samples[k] for k in most]
-    return tuple(found)
+        most = max(with_default, key=lambda some: (len(some), latest.dates_s[some[0]]), default=[])
+        together += [latest.samples[k] for k in most]
+    return tuple(together)
 
 
 def newest_tuning(entries: Collection[Listed], shape: tuple[int, int], fresh_s: float) -> Listed | None:
     """The entry with the last tuning of the shape (nodes, ranks per node) that was handed over, or confirmed, since."""
     of_shape = [entry for entry in entries if (entry.nodes, entry.ppn) == shape]
-    found = max((one for one in of_shape if one.tuned), key=lambda listed: (listed.began_s, listed.name), default=None)
-    return found if found is not None and confirmed_s(found, of_shape) >= fresh_s else None
+    tuned = (entry for entry in of_shape if entry.tuned)
+    newest = max(tuned, key=lambda entry: (entry.began_s, entry.name), default=None)
+    return newest if newest is not None and confirmed_s(newest, of_shape) >= fresh_s else None
 
 
 def confirmed_s(tuned: Listed, entries: Collection[Listed]) -> float:

@@ -49,8 +49,8 @@ def module_files(place: Path, tunings: Sequence[PublishedTuning]) -> dict[str, b
     jinja = Environment(undefined=StrictUndefined, keep_trailing_newline=True)
     templates = resources.files("colltune.site")
     files: dict[str, bytes] = {}
-    for name, found in _named(tunings):
-        identity = found[0].identity
+    for name, published in _named(tunings):
+        identity = published[0].identity
         values = {
             "about": _plain(_ABOUT.format(identity=identity)),
             "place": _plain(str(place.resolve())),
@@ -63,7 +63,7 @@ def module_files(place: Path, tunings: Sequence[PublishedTuning]) -> dict[str, b
         )
         files[f"modules/lmod/colltune-tuned/{name}.lua"] = lua
         files[f"modules/tcl/colltune-tuned/{name}"] = tcl
-        files[f"modules/shapes/{name}"] = _shapes(found).encode()
+        files[f"modules/shapes/{name}"] = _shapes(published).encode()
     return files
 
 
@@ -79,12 +79,12 @@ def _shapes(tunings: Sequence[PublishedTuning]) -> str:
 
 def _named(tunings: Sequence[PublishedTuning]) -> Iterator[tuple[str, Sequence[PublishedTuning]]]:
     """A version of the module for each identity: MPI and version, and what it takes to tell them apart."""
-    found = grouped(tunings, lambda tuning: tuning.identity)
-    labels = Counter(identity.label for identity in found)
-    for identity, mine in sorted(found.items()):
+    by_identity = grouped(tunings, lambda tuning: tuning.identity)
+    labels = Counter(identity.label for identity in by_identity)
+    for identity, mine in sorted(by_identity.items()):
         yield (identity.label if labels[identity.label] == 1 else f"{identity.label}-{identity.key[:8]}"), mine
 
 
 def _plain(text: str) -> str:
     """``text`` without what ends a string of Lua, a word of Tcl or of a shell, or is evaluated in one."""
-    return "".join(one for one in text if one.isprintable() and one not in "\"\\[]{}$'`;")
+    return "".join(character for character in text if character.isprintable() and character not in "\"\\[]{}$'`;")

@@ -159,14 +159,15 @@ class _Making:
     refused: list[str]
 
     def of_identity(self, index: Index, key: str) -> list[PublishedTuning]:
-        found = []
+        tunings = []
         for shape in sorted({(entry.nodes, entry.ppn) for entry in index.entries if entry.tuned}):
             try:
-                found.append(self._of_shape([one for one in index.entries if (one.nodes, one.ppn) == shape], key))
+                of_shape = [entry for entry in index.entries if (entry.nodes, entry.ppn) == shape]
+                tunings.append(self._of_shape(of_shape, key))
             except (BadEntryError, LaterEntryError, ColltuneError) as error:
                 why = error.what if isinstance(error, ColltuneError) else error
                 self.refused.append(f"{shape[0]} x {shape[1]}: {why}")
-        return found
+        return tunings
 
     def _of_shape(self, entries: Sequence[Listed], key: str) -> PublishedTuning:
         """The last tuning of one shape that enough users say. Raises InputError where there is none to hand out."""
@@ -191,7 +192,7 @@ class _Making:
             *shape,
             listed.name,
             when_s,
-            collectives=tuple(sorted(name for name, one in tuning.rule_sets.items() if one.departs)),
+            collectives=tuple(sorted(name for name, rules in tuning.rule_sets.items() if rules.departs)),
             proven=len(tuning.summary.having(Verdict.KEPT)),
             variables=dict(tuning.variables),
             libmpi=self._library(tuning.environment.libmpi),
@@ -202,11 +203,12 @@ class _Making:
     def _last(self, entries: Sequence[Listed]) -> tuple[Listed, set[int]]:
         """The last tuning that is believed, with the users who say it."""
         alone = -1
-        for one in sorted((one for one in entries if one.tuned), key=lambda one: (one.began_s, one.name), reverse=True):
-            writers = {one.uid, *(other.uid for other in entries if other.confirms == one.name)}
+        tuned = (entry for entry in entries if entry.tuned)
+        for entry in sorted(tuned, key=lambda entry: (entry.began_s, entry.name), reverse=True):
+            writers = {entry.uid, *(later.uid for later in entries if later.confirms == entry.name)}
             if len(writers) >= _WRITERS or writers & set(self.trusted):
-                return one, writers
-            alone = one.uid if alone < 0 else alone
+                return entry, writers
+            alone = entry.uid if alone < 0 else alone
         raise InputError(
             f"user {alone} alone says it; a job of another user has to confirm it, or: --trust {alone}", "Tune again"
         )
@@ -214,7 +216,7 @@ class _Making:
     def _library(self, named: str) -> str:
         """By which modules know the MPI again: ``named``, unless others may change what lies there, or put it there."""
         place = Path(named)
-        there = next((one for one in (place, *place.parents) if one.exists()), Path("/")).stat()
+        there = next((path for path in (place, *place.parents) if path.exists()), Path("/")).stat()
         if place.is_absolute() and there.st_uid in {0, *self.trusted} and not there.st_mode & OTHERS_WRITE:
             return named
         self.refused.append(f"modules do not check the library {named!r}: others may change it")
@@ -266,8 +268,8 @@ def read_release(place: Path) -> Release:
 
 def releases(store: SiteStore) -> list[str]:
     """The names of all releases, the oldest first."""
-    found = [path.parent for path in (store.outbox / RELEASES).glob(f"*/{MANIFEST}") if path.parent.name[0] != "."]
-    return [one.name for one in sorted(found, key=lambda one: (_changed_s(one / MANIFEST), one.name))]
+    places = [path.parent for path in (store.outbox / RELEASES).glob(f"*/{MANIFEST}") if path.parent.name[0] != "."]
+    return [place.name for place in sorted(places, key=lambda place: (_changed_s(place / MANIFEST), place.name))]
 
 
 def active(store: SiteStore) -> str:
@@ -281,7 +283,7 @@ def active(store: SiteStore) -> str:
 def activations(store: SiteStore) -> list[str]:
     """The names of the releases that were activated and not rolled back, the last one last."""
     try:
-        return [one["release"] for one in read_record(read_file(store.outbox / ACTIVATIONS), list[dict[str, str]])]
+        return [row["release"] for row in read_record(read_file(store.outbox / ACTIVATIONS), list[dict[str, str]])]
     except FileNotFoundError:
         return []
     except (OSError, ValueError, KeyError) as error:

@@ -129,22 +129,22 @@ class SiteStore:
 
     def names(self) -> dict[str, set[str]]:
         """Of all entries, by the key of their identity."""
-        found: defaultdict[str, set[str]] = defaultdict(set)
-        for one in self._listed():
-            key, dash, name = one.removesuffix(SUFFIX).partition("-")
-            if dash and not one.startswith("."):
-                found[key].add(name)
-        return dict(found)
+        names: defaultdict[str, set[str]] = defaultdict(set)
+        for file in self._listed():
+            key, dash, name = file.removesuffix(SUFFIX).partition("-")
+            if dash and not file.startswith("."):
+                names[key].add(name)
+        return dict(names)
 
     def names_of(self, key: str) -> set[str]:
         """Of the entries of one identity."""
         begin = f"{key}-"
-        return {one[len(begin) : -len(SUFFIX)] for one in self._listed() if one.startswith(begin)}
+        return {file[len(begin) : -len(SUFFIX)] for file in self._listed() if file.startswith(begin)}
 
     def _listed(self) -> list[str]:
         """Files in the inbox whose name we could have given."""
-        found = os.listdir(self.directory / INBOX)
-        return [one for one in found if one.endswith(SUFFIX) and one.isascii() and one.isprintable()]
+        listed = os.listdir(self.directory / INBOX)
+        return [name for name in listed if name.endswith(SUFFIX) and name.isascii() and name.isprintable()]
 
     def place(self, key: str, name: str) -> Path:
         return self.directory / INBOX / f"{key}-{name}{SUFFIX}"
@@ -194,15 +194,15 @@ class SiteStore:
 
     def set_aside(self, key: str, name: str, reason: str) -> bool:
         """Moves an entry into the quarantine with ``reason``; False where this user may not."""
-        target, said = self.quarantine / f"{key}-{name}{SUFFIX}", self.quarantine / f"{key}-{name}.reason"
+        target, note = self.quarantine / f"{key}-{name}{SUFFIX}", self.quarantine / f"{key}-{name}.reason"
         try:
-            files.write_atomically(said, f"{reason[:_REASON_TEXT]}\n".encode(), mode=_FOR_THE_GROUP, durable=False)
+            files.write_atomically(note, f"{reason[:_REASON_TEXT]}\n".encode(), mode=_FOR_THE_GROUP, durable=False)
             os.rename(self.place(key, name), target)
         except FileNotFoundError:
             return True  # another reader was faster
         except OSError:
             with contextlib.suppress(OSError):
-                said.unlink()
+                note.unlink()
             return False
         return True
 

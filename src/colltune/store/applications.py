@@ -268,12 +268,12 @@ def _read(path: Path) -> _Part | None:
 
 def _joined(parts: list[_Part]) -> Experiment:
     """Cells of equal calls on equal communicators are one, whichever rank wrote them."""
-    found: dict[tuple[object, ...], list[Cell]] = {}
+    kinds: dict[tuple[object, ...], list[Cell]] = {}
     for part in parts:
         for number, counted in part.cells.items():
             cell = replace(counted, pairs=tuple(part.pairs.get(number, ())))
             size_class = cell.size_most.bit_length()
-            found.setdefault((cell.collective, cell.choice, size_class, cell.ranks, cell.nodes, cell.ppn), []).append(
+            kinds.setdefault((cell.collective, cell.choice, size_class, cell.ranks, cell.nodes, cell.ppn), []).append(
                 cell
             )
     first = next((part for part in parts if part.job.rank == 0), parts[0])
@@ -283,7 +283,7 @@ def _joined(parts: list[_Part]) -> Experiment:
         share=first.job.share,
         elapsed_s=max(part.elapsed_ns for part in parts) * 1e-9,
         lost_pairs=sum(part.lost_pairs for part in parts),
-        cells=tuple(_sum(cells) for _, cells in sorted(found.items(), key=lambda item: repr(item[0]))),
+        cells=tuple(_sum(cells) for _, cells in sorted(kinds.items(), key=lambda item: repr(item[0]))),
         complete=first.ended,
     )
 
@@ -293,6 +293,7 @@ def _sum(cells: list[Cell]) -> Cell:
     return Cell(
         first.collective, first.choice, min(cell.size_least for cell in cells), max(cell.size_most for cell in cells),
         first.ranks, first.nodes, first.ppn, sum(cell.tuned_calls for cell in cells),
-        sum(one.default_calls for one in cells), sum(one.communicators for one in cells), sum(one.off for one in cells),
-        sum(cell.agree_s for cell in cells), tuple(pair for cell in cells for pair in cell.pairs),
+        sum(cell.default_calls for cell in cells), sum(cell.communicators for cell in cells),
+        sum(cell.off for cell in cells), sum(cell.agree_s for cell in cells),
+        tuple(pair for cell in cells for pair in cell.pairs),
     )  # fmt: skip

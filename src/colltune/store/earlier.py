@@ -90,13 +90,13 @@ def recall(directory: Path, environment: Environment) -> Path | None:
             return None  # opening it repairs it, or raises an error
         if there == environment or replace(there, nodes=environment.nodes, ppn=environment.ppn) != environment:
             return None
-    found = next((place for place in entries(directory) if measured_in(place) == environment), None)
+    folder = next((place for place in entries(directory) if measured_in(place) == environment), None)
     archive(directory)
-    if found is not None:
+    if folder is not None:
         for name in (CONFIRMATION, JOURNAL):
-            if (found / name).exists():
-                os.replace(found / name, directory / name)
-    return found
+            if (folder / name).exists():
+                os.replace(folder / name, directory / name)
+    return folder
 
 
 def measurements(directory: Path, name: str = JOURNAL) -> tuple[Sample, ...]:
@@ -111,15 +111,15 @@ def measurements(directory: Path, name: str = JOURNAL) -> tuple[Sample, ...]:
         if not (place / name).exists():
             continue
         try:
-            found = read_journal(place / name)
+            journal = read_journal(place / name)
         except InputError:
             if place == directory:
                 raise
             continue
-        here = replace(found.environment, nodes=1, ppn=1)
+        here = replace(journal.environment, nodes=1, ppn=1)
         kind = kind or here
         if here == kind:
-            new = [sample for sample in found.samples if sample.scenario not in seen]
+            new = [sample for sample in journal.samples if sample.scenario not in seen]
             seen |= {sample.scenario for sample in new}
             samples += new
     return tuple(samples)
@@ -156,12 +156,12 @@ def read_history(directory: Path, environment: Environment) -> tuple[Earlier | N
         if not (place / JOURNAL).exists():
             continue
         try:
-            found = read_journal(place / JOURNAL)
-            require_same(found.environment, environment, place / JOURNAL)
+            journal = read_journal(place / JOURNAL)
+            require_same(journal.environment, environment, place / JOURNAL)
         except (EnvironmentMismatchError, InputError) as error:
             remarks.append(f"not used: {error.what}")
             continue
-        new = [sample for sample in found.samples if sample.scenario not in seen]
+        new = [sample for sample in journal.samples if sample.scenario not in seen]
         seen |= {sample.scenario for sample in new}
         if new:
             samples += new

@@ -74,7 +74,7 @@ class _WrittenDecision(msgspec.Struct, omit_defaults=True):
         if why is Why.MEASURED:  # as files of before have it, of which the reason alone says why
             ended = reason.startswith(_UNTRIED)
             verdict = Verdict.NOT_TRIED if ended and verdict is Verdict.REFUSED else verdict
-            why = next((one for one in Why if one.text and one.text == reason), Why.BUDGET if ended else why)
+            why = next((why for why in Why if why.text and why.text == reason), Why.BUDGET if ended else why)
             why = Why.SLOW_FILE if self.slow_file else why
             reason = reason.removeprefix(_PROVEN).removeprefix("; ")
         region = None if self.region is None else Interval(*self.region)
@@ -134,7 +134,7 @@ class WrittenSummary(msgspec.Struct):
             prediction = PredictedSizes(self.sizes or {}, guesses)
         return Summary(
             self.seed, self.gated, self.samples, self.reasons, self.interrupted, self.share,
-            tuple(one.read() for one in self.gate), self.reproducible, self.job, budget, self.total_s, self.since_s,
+            tuple(row.read() for row in self.gate), self.reproducible, self.job, budget, self.total_s, self.since_s,
             bool(self.added_to), self.application or (), prediction, self.disturbance,
         )  # fmt: skip
 
@@ -153,8 +153,8 @@ def write_summary(summary: Summary) -> dict[str, object]:
     if (prediction := summary.prediction) is not None:
         held.predicted, held.sizes = True, dict(prediction.sizes)
         held.guesses = tuple(
-            (*_place(one.scenario), format_choice(one.choice), round(one.sureness, _SURENESS_DIGITS), one.reason)
-            for one in prediction.guesses
+            (*_place(row.scenario), format_choice(row.choice), round(row.sureness, _SURENESS_DIGITS), row.reason)
+            for row in prediction.guesses
         )
     written = {name: value for name, value in msgspec.to_builtins(held).items() if value is not None}
     read = held.read()

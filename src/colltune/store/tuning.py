@@ -267,7 +267,7 @@ def _read_decisions(directory: Path, held: _WrittenDecisions, mpi: str, place: s
     a file that is not what was written; OSError for one that is missing.
     """
     rules, by_shape, live = (
-        None if some is None else {name: _rule_set(name, one, f"{place}{what}") for name, one in some.items()}
+        None if some is None else {name: _rule_set(name, rules, f"{place}{what}") for name, rules in some.items()}
         for what, some in (("rules", held.rules), ("by_shape", held.by_shape), ("live", held.live))
     )
     if outside := [name for name in held.files if not _is_inside(name)]:

@@ -94,10 +94,10 @@ def _of_schedule(plan: Schedule, nodes: int, ppn: int) -> tuple[float, ...]:
 
 def _rows(count: int, columns: Mapping[str, Floats | float]) -> Floats:
     """(``count``, len(COLUMNS)): ``columns`` by name, and 0 for the others."""
-    found = np.zeros((count, len(COLUMNS)))
+    rows = np.zeros((count, len(COLUMNS)))
     for name, values in columns.items():
-        found[:, _PLACE[name]] = values
-    return found
+        rows[:, _PLACE[name]] = values
+    return rows
 
 
 def _of_rounds(steps: Sequence[Round], nodes: int, ppn: int) -> Floats:

@@ -48,9 +48,9 @@ def first_match(
 ) -> Planner | None:
     """What the first pattern of ``tables`` that matches the whole name stands for; None where there is none."""
     for table in tables:
-        for pattern, found in table.get(collective, ()):
+        for pattern, planner in table.get(collective, ()):
             match = re.fullmatch(pattern, algorithm)
             if match is not None:
                 text = match.groupdict()
-                return replace(found, plan=partial(found.plan, **text)) if text else found
+                return replace(planner, plan=partial(planner.plan, **text)) if text else planner
     return None

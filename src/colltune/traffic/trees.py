@@ -82,17 +82,17 @@ def in_order(p: int) -> Tree:
 
 def _rounds(tree: Tree, width: int, root: int = 0) -> list[tuple[list[int], list[int]]]:
     """Parents and children by the round in which the child is served, ``width`` children of a parent at a time."""
-    found: dict[int, tuple[list[int], list[int]]] = {}
+    rounds: dict[int, tuple[list[int], list[int]]] = {}
     waiting = [(root, 0)]
     while waiting:
         parent, at = waiting.pop()
         for place, child in enumerate(tree[parent]):
             turn = at + place // width
-            parents, children = found.setdefault(turn, ([], []))
+            parents, children = rounds.setdefault(turn, ([], []))
             parents.append(parent)
             children.append(child)
             waiting.append((child, turn + 1))
-    return [found[turn] for turn in sorted(found)]
+    return [rounds[turn] for turn in sorted(rounds)]
 
 
 def down(tree: Tree, width: int, segments: int = 1) -> Schedule:
