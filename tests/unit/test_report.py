@@ -302,7 +302,7 @@ def test_times_side_by_side_agree_with_the_speed_up_where_launches_differ_by_mor
 
 
 def test_a_default_that_was_timed_as_a_candidate_is_the_default() -> None:
-    found = replace(findings(*SAMPLES[1:2], sample(4096, TREE, 25.0, 0.0)), twin=lambda _scenario: TREE)
+    found = replace(findings(*SAMPLES[1:2], sample(4096, TREE, 25.0, 0.0)), default_equivalent=lambda _scenario: TREE)
     [cell] = found.cells("allreduce")
     assert cell.default == TREE
     assert curve_points(found)[cell.scenario].default is not None

@@ -40,7 +40,7 @@ class Tuned:
     tuning: Tuning
 
     def __repr__(self) -> str:
-        here, rules = self.environment, self._departing()
+        here, rules = self.environment, self._non_default()
         counts = ", ".join(f"{name} ({format_count(count, 'rule')})" for name, count in rules.items()) or "no rule"
         return (
             f"<Tuned {str(self.directory)!r}: {here.mpi} {here.mpi_version},"
@@ -70,7 +70,7 @@ class Tuned:
         names = [parse_collective(name) for name in collectives]
         return curves_picture(load_findings(self.directory), names, nodes, ppn, heading=heading)
 
-    def _departing(self) -> dict[str, int]:
+    def _non_default(self) -> dict[str, int]:
         """Rules that depart from the library's default, by collective."""
         counts = {n: sum(r.choice != DEFAULT for r in rules.rules) for n, rules in self.rule_sets.items()}
         return {name: count for name, count in counts.items() if count}

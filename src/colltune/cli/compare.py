@@ -192,7 +192,7 @@ def _summary(compared: Verification, more: str) -> Iterator[str]:
 
 def format_mean(mean: Interval, points: int, where: str) -> str:
     """``"Speed-up, geometric mean over 40 points: 1.052 (0.990 to 1.113, so not significant)."``"""
-    doubt = "" if mean.excludes(1.0) else ", so it is not significant"
-    interval = f"99% interval {mean.bounds_text('{:.3f}'.format)}{doubt}"
+    remark = "" if mean.excludes(1.0) else ", so it is not significant"
+    interval = f"99% interval {mean.bounds_text('{:.3f}'.format)}{remark}"
     interval = interval if mean.is_telling else "launches too few for an interval"
     return f"Speed-up, geometric mean over {format_count(points, 'point')}{where}: {mean.estimate:.3f} ({interval})."

@@ -32,12 +32,12 @@ def proven_live(decisions: Sequence[Decision]) -> list[Decision]:
 
 def with_live(bench: LibraryBench, tuning: Tuning, rule_sets: Mapping[str, RuleSet]) -> Tuning:
     """``tuning`` with ``rule_sets`` for the selector, and the file in which it reads them."""
-    departing = {name: rules for name, rules in rule_sets.items() if rules.departs}
-    if any(bench.settings(name, rule.choice) is None for name, rules in departing.items() for rule in rules.rules):
+    non_default = {name: rules for name, rules in rule_sets.items() if rules.departs}
+    if any(bench.settings(name, rule.choice) is None for name, rules in non_default.items() for rule in rules.rules):
         return replace(tuning, live={})  # of a library that cannot be steered while it runs
-    files = LiveEmitter(bench.catalogue, bench.settings).emit(list(departing.values()))
+    files = LiveEmitter(bench.catalogue, bench.settings).emit(list(non_default.values()))
     named = {f"{FOLDER}/{name}": data for name, data in files.items()}
-    return replace(tuning, live=departing, files={**tuning.files, **named})
+    return replace(tuning, live=non_default, files={**tuning.files, **named})
 
 
 def only_live(tuning: Tuning) -> list[str]:

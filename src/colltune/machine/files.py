@@ -1,4 +1,4 @@
-"""Files that are written in one step, and files of others, which are read with distrust.
+"""Files that are written in one step, and files of others, which are checked before they are read.
 
 What is read is a plain file, below a size, and not a link: a device, a pipe or a file without end in its place costs an
 error and no time, and nobody makes us read, and show, a file that only its owner may.

@@ -54,15 +54,15 @@ def extrapolate(profiles: Sequence[Profile], nodes: int, ppn: int) -> tuple[Prof
     kinds = sorted({(call.collective, call.form, call.op) for profile in known for call in profile.calls})
     chains = [chain for kind in kinds for chain in _explained(known, kind, (nodes, ppn))]
     at = known.index(near)
-    calls = tuple(_calls(chain, chain.calls[at]) for chain, doubt in chains if not doubt)
-    doubts = {id(chain.calls[at]): doubt for chain, doubt in chains}
-    out = [(call, doubt) for call in near.by_time() if (doubt := doubts.get(id(call), _NO_LAW))]
+    calls = tuple(_calls(chain, chain.calls[at]) for chain, obstacle in chains if not obstacle)
+    obstacles = {id(chain.calls[at]): obstacle for chain, obstacle in chains}
+    out = [(call, obstacle) for call in near.by_time() if (obstacle := obstacles.get(id(call), _NO_LAW))]
     if not calls:
         what = f"no call follows one law from {known[0].ranks} to {known[-1].ranks} ranks, as far as it is certain"
         raise InputError(what, f"Give a profile of {ranks} ranks")
     seen = tuple((where, 1.0) for where in sorted({call.communicator for call in calls}))
     lost = sum(call.time_s for call, _ in out) / max(near.collective_s, 1e-12)
-    named = ": " * bool(out) + "; ".join(f"{_named(call)} ({doubt})" for call, doubt in out[:_MOST_TOLD])
+    named = ": " * bool(out) + "; ".join(f"{_named(call)} ({obstacle})" for call, obstacle in out[:_MOST_TOLD])
     text = f"{len(calls)} kinds of calls extrapolated to {ranks} ranks, {len(out)} left out"
     text += f", {lost:.0%} of the time in collectives of {near.ranks} ranks{named}"
     return replace(near, calls=calls, communicators=seen, ranks=ranks, nodes=nodes, reporting=ranks), text
@@ -110,11 +110,11 @@ def _explained(known: Sequence[Profile], kind: tuple[str, str, str], job: _Shape
         for chain in best[0]:
             mine = {*map(id, chain.calls)}
             rivals = [rival for chains in best for rival in chains if mine & {*map(id, rival.calls)}]
-            yield chain, _doubt(chain, rivals)
+            yield chain, _obstacle(chain, rivals)
             left = [[call for call in calls if id(call) not in mine] for calls in left]
 
 
-def _doubt(chain: _Chain, rivals: Sequence[_Chain]) -> str:
+def _obstacle(chain: _Chain, rivals: Sequence[_Chain]) -> str:
     if chain.where is None or chain.made is None:
         return "where its ranks would lie is not known" if chain.where is None else "how often is not known"
     if all(rival.where == chain.where and max(map(_apart, rival.sizes, chain.sizes)) < _CLOSE for rival in rivals):

@@ -30,9 +30,9 @@ class Explanation:
     """What is known about one call.
 
     ``runs``, ``default_runs``: what the library runs with the tuning and without it, in its own names. ``samples``:
-    of the campaign; ``proofs``: of the gate. ``decisions``: of the gate, None where it was off. ``twin``: the choice
-    that runs what the default runs, None where none is known. ``applications``: what runs of the application say.
-    ``disturbed_text``: the sentence on other programs; ``predicted_text``: on rules that nothing was measured for.
+    of the campaign; ``proofs``: of the gate. ``decisions``: of the gate, None where it was off.
+    ``default_equivalent``: the choice that runs what the default runs, None where none is known. ``applications``: what
+    its runs say. ``disturbed_text``: the sentence on other programs; ``predicted_text``: on rules without measurements.
     """
 
     scenario: Scenario
@@ -43,7 +43,7 @@ class Explanation:
     samples: Sequence[Sample]
     proofs: Sequence[Sample]
     decisions: Sequence[Decision] | None
-    twin: Callable[[Scenario], Choice | None] = lambda _scenario: None
+    default_equivalent: Callable[[Scenario], Choice | None] = lambda _scenario: None
     applications: Sequence[Standing] = ()
     disturbed_text: str = ""
     predicted_text: str = ""
@@ -128,7 +128,7 @@ def _measured_lines(scenario: Scenario, chosen: Choice, explanation: Explanation
                 failed[sample.choice, sample.status] += 1
     medians_s = {choice: pair_median(some) for choice, some in timed.items()}
     ranked = sorted(medians_s, key=lambda choice: medians_s[choice])
-    default = _default_among(medians_s, explanation.twin(scenario))
+    default = _default_among(medians_s, explanation.default_equivalent(scenario))
     first = [choice for choice in ranked if choice in (default, chosen)]
     shown = set(first + [choice for choice in ranked if choice not in first][: _MOST_CHOICES - len(first)])
     at = "" if scenario.collective == "barrier" else f" at {format_size(scenario.size_bytes)}"
@@ -155,9 +155,9 @@ def _measured_lines(scenario: Scenario, chosen: Choice, explanation: Explanation
         )
 
 
-def _default_among(timed: Collection[Choice], twin: Choice | None) -> Choice:
-    """The choice that stands for the default: itself where it was timed, else its twin."""
-    return twin if DEFAULT not in timed and twin is not None and twin in timed else DEFAULT
+def _default_among(timed: Collection[Choice], equivalent: Choice | None) -> Choice:
+    """The choice that stands for the default: itself where it was timed, else its equivalent."""
+    return equivalent if DEFAULT not in timed and equivalent is not None and equivalent in timed else DEFAULT
 
 
 def _interval(times_s: Sequence[float]) -> str:
@@ -206,7 +206,7 @@ def _proof_times(scenario: Scenario, choice: Choice, explanation: Explanation) -
     """What both sides took in the launches that timed both, and the ratio of these times."""
     of_call = [proof for proof in explanation.proofs if proof.scenario == scenario and proof.status is Status.OK]
     timed = grouped(of_call, lambda proof: proof.choice)
-    default = _default_among(timed.keys(), explanation.twin(scenario))
+    default = _default_among(timed.keys(), explanation.default_equivalent(scenario))
     compared = Latency.side_by_side(timed.get(default, ()), timed.get(choice, ()))
     if compared is None:
         return ""

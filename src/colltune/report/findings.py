@@ -65,9 +65,9 @@ class Findings:
     """All data of a report.
 
     ``proofs``: samples that the proof took, beside those of the campaign. ``jobs``: (nodes, ranks per node) of the jobs
-    that it was tuned in, if they are several. ``twin``: the choice that runs what the default runs, None where none is
-    known. ``shares``: of an application's time, what the calls of each scenario take; empty without a profile.
-    ``applications``: what runs of the application said of the rules. ``only_live``: collectives that no file decides.
+    that it was tuned in, if they are several. ``default_equivalent``: the choice that runs what the default runs, None
+    where none is known. ``shares``: of an application's time, what the calls of each scenario take; empty without a
+    profile. ``applications``: what its runs said of the rules. ``only_live``: collectives that no file decides.
     """
 
     environment: Environment
@@ -76,7 +76,7 @@ class Findings:
     samples: Sequence[Sample]
     proofs: Sequence[Sample] = ()
     jobs: Sequence[tuple[int, int]] = ()
-    twin: Callable[[Scenario], Choice | None] = lambda _scenario: None
+    default_equivalent: Callable[[Scenario], Choice | None] = lambda _scenario: None
     shares: Mapping[Scenario, float] = field(default_factory=dict)
     applications: Sequence[Standing] = ()
     only_live: Sequence[str] = ()
@@ -116,8 +116,8 @@ class Findings:
 
     def default_of(self, scenario: Scenario, timed: Collection[Choice]) -> Choice:
         """The choice among ``timed`` that stands for the default; the default itself where none is known to."""
-        twin = None if DEFAULT in timed else self.twin(scenario)
-        return twin if twin is not None and twin in timed else DEFAULT
+        choice = None if DEFAULT in timed else self.default_equivalent(scenario)
+        return choice if choice is not None and choice in timed else DEFAULT
 
     def cells(self, collective: str) -> list[ScenarioTimes]:
         """The scenarios of ``collective`` that were measured or that a decision in force is about, in ascending order.

@@ -1,4 +1,4 @@
-"""The report in words: the gain, where it is, how certain it is, what it cost, and what to distrust.
+"""The report in words: the gain, where it is, how certain it is, what it cost, and warnings.
 
 It is for a terminal and for other programs (a record).
 """
@@ -29,7 +29,7 @@ DRIFTING = 0.10
 
 
 def warnings(findings: Findings) -> Iterator[str]:
-    """What a reader should distrust, each with its number and what to do."""
+    """What makes the figures uncertain, each with its number and what to do."""
     scatter = spreads(findings)
     if scatter:
         typical = median(spread.relative_iqr for spread in scatter)

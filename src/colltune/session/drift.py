@@ -54,9 +54,9 @@ def ask_applications(directory: Path, machine: MachineOptions) -> ApplicationAns
     except InputError:
         return None  # another MPI, or another build: all that was measured is of the old one
     in_force = {name for name, rules in tuning.rule_sets.items() if rules.departs}
-    departing = in_force | {name for name, rules in (tuning.live or {}).items() if rules.departs}
+    non_default = in_force | {name for name, rules in (tuning.live or {}).items() if rules.departs}
     booted_s = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
-    return answer_of(runs_since(directory, booted_s), departing)
+    return answer_of(runs_since(directory, booted_s), non_default)
 
 
 def runs_since(directory: Path, booted_s: float) -> list[ApplicationRun]:
@@ -66,16 +66,16 @@ def runs_since(directory: Path, booted_s: float) -> list[ApplicationRun]:
     return [run.proven_alone for run in runs]
 
 
-def answer_of(runs: Sequence[ApplicationRun], departing: Collection[str]) -> ApplicationAnswer | None:
-    """What ``runs`` say of the collectives ``departing``, whose calls all count, also those that were not compared."""
+def answer_of(runs: Sequence[ApplicationRun], non_default: Collection[str]) -> ApplicationAnswer | None:
+    """What ``runs`` say of the collectives ``non_default``; all their calls count, compared or not."""
     judged = standings(runs)
     cells = [cell for run in runs for job in run.jobs for cell in job.cells]
-    for name in departing:
+    for name in non_default:
         calls = sum(cell.tuned_calls + cell.default_calls for cell in cells if cell.collective == name)
         sure = sum(s.calls for s in judged if s.collective == name and s.verdict is not SpeedVerdict.OPEN)
         if not sure or sure < (1.0 - _UNSURE_SHARE) * calls:
             return None
-    return ApplicationAnswer(judged) if departing else None
+    return ApplicationAnswer(judged) if non_default else None
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ def explain_call(
             measurements(directory),
             measurements(directory, CONFIRMATION),
             tuning.summary.decisions if tuning.summary.gated else None,
-            _twin_in(tuning),
+            _default_equivalent_in(tuning),
             said_of(directory, environment, lambda _text: None),
             tuning.summary.disturbed_text,
             tuning.summary.predicted_text,
@@ -71,7 +71,7 @@ def load_findings(directory: Path, profile: Path | None = None) -> Findings:
         samples,
         proofs,
         tuning.tuned_in,
-        _twin_in(tuning),
+        _default_equivalent_in(tuning),
         _shares(directory, profile),
         said_of(directory, tuning.environment, lambda _text: None),
         only_live(tuning),
@@ -89,16 +89,16 @@ def make_page(directory: Path, out: Path | None = None, profile: Path | None = N
     return write_page(load_findings(directory, profile), out or directory / PAGE, directory)
 
 
-def _twin_in(tuning: Tuning) -> Callable[[Scenario], Choice | None]:
+def _default_equivalent_in(tuning: Tuning) -> Callable[[Scenario], Choice | None]:
     backend, thread_level = recall_backend(tuning.environment), tuning.environment.thread_level
 
-    def twin(scenario: Scenario) -> Choice | None:
+    def equivalent(scenario: Scenario) -> Choice | None:
         try:
             return backend.default_equivalent(scenario, thread_level)
         except InputError:  # the library that was tuned is not here any more, so what its default is cannot be told
             return None
 
-    return twin
+    return equivalent
 
 
 def _shares(directory: Path, profile: Path | None) -> dict[Scenario, float]:

@@ -55,8 +55,8 @@ def effect_lines(force: AppliedTuning, command: Sequence[str], obstacles: Sequen
 
     ``obstacles``: what is known to keep the files from deciding.
     """
-    departing = [name for name, rules in force.tuning.rule_sets.items() if rules.departs]
-    of_mpich = departing if force.tuning.environment.mpi == "mpich" else ()
+    non_default = [name for name, rules in force.tuning.rule_sets.items() if rules.departs]
+    of_mpich = non_default if force.tuning.environment.mpi == "mpich" else ()
     warnings = [*obstacles, settings_line(force.around, of_mpich, force.variables)]
     how = force.tuning.summary.predicted_text
     notes = [f"the rules of {force.directory} are {how}" if how else "", silent_rules(force, command)]

@@ -110,13 +110,13 @@ def _guesses(bench: Workbench, model: TimesModel, space: Space, risk: float) -> 
     scenarios, times = space.scenarios, model.of(space.collective)
     inside = times.trained.holds(scenarios).tolist()
     # The library's own choice is looked up only where there is something to compare it with.
-    twins = [
+    equivalents = [
         (bench.backend.default_equivalent(scenario, bench.thread_level) if is_inside else None) or DEFAULT
         for scenario, is_inside in zip(scenarios, inside, strict=True)
     ]
-    known = times.knows(list(zip(scenarios, twins, strict=True))).tolist()
-    defaults = dict(compress(zip(scenarios, twins, strict=True), known))
-    pairs = [(s, c) for s, twin in defaults.items() for c in space.choices(s) if c not in (twin, DEFAULT)]
+    known = times.knows(list(zip(scenarios, equivalents, strict=True))).tolist()
+    defaults = dict(compress(zip(scenarios, equivalents, strict=True), known))
+    pairs = [(s, c) for s, equivalent in defaults.items() for c in space.choices(s) if c not in (equivalent, DEFAULT)]
     others = grouped(compress(pairs, times.knows(pairs)), itemgetter(0))
     groups: list[Group] = [(s, defaults[s], [choice for _, choice in some]) for s, some in others.items()]
     decided = {guess.scenario: guess for guess in judged(model, space.collective, groups, risk)}

@@ -92,8 +92,8 @@ class Tuning:
         if self.provisional is None:
             return 0
         judged = [decision.scenario.collective for decision in self.summary.having(Verdict.PROVISIONAL)]
-        departing = {name for name, rules in self.provisional.rule_sets.items() if rules != self.rule_sets.get(name)}
-        return len(judged) + len(departing - set(judged))
+        non_default = {name for name, rules in self.provisional.rule_sets.items() if rules != self.rule_sets.get(name)}
+        return len(judged) + len(non_default - set(judged))
 
     def variables_at(self, directory: Path) -> dict[str, str]:
         """The environment that makes the library use the files in ``directory``.

@@ -364,8 +364,8 @@ def _reproducible(
     rule_sets = {}
     broken, medians = broken_choices(outcome.samples), medians_of(outcome.samples)
     for name in sorted(decided.keys() & REDUCTIONS):
-        untrusted = {choice for collective, choice in broken if collective == name}
-        fixed = distill_reproducible(name, medians, decided[name], bench.catalogue, untrusted)
+        failed = {choice for collective, choice in broken if collective == name}
+        fixed = distill_reproducible(name, medians, decided[name], bench.catalogue, failed)
         listener.note(fixed.cost_text())
         rule_sets[name] = fixed.rule_set
     return rule_sets
