@@ -79,7 +79,7 @@ class BeingThere:
     def _measured(self) -> Start:
         ready = self._ready(RunOptions(measure=True, share=SHARE))
         run = begin_measuring(ready.force.directory, ready.force.tuning, SHARE, ready.application)
-        return replace(ready, force=ready.force.telling(run.variables)).started()
+        return replace(ready, force=ready.force.exporting(run.variables)).started()
 
 
 def processor_s() -> float:

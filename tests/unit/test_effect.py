@@ -154,9 +154,9 @@ def test_ranks_get_the_tuning_and_what_is_told_besides(tmp_path: Path) -> None:
     force = in_force("mpich", {"HOME": "/home/me", "TUNED_FILE": "mine"}, tmp_path)
     file = f"{tmp_path.resolve()}/rules"
     assert force.environment == {"HOME": "/home/me", "TUNED_FILE": file}
-    told = force.telling({"MORE": "1"})
-    assert told.environment == {"HOME": "/home/me", "TUNED_FILE": file, "MORE": "1"}
-    assert told.variables == force.variables == {"TUNED_FILE": file}
+    more = force.exporting({"MORE": "1"})
+    assert more.environment == {"HOME": "/home/me", "TUNED_FILE": file, "MORE": "1"}
+    assert more.variables == force.variables == {"TUNED_FILE": file}
 
 
 @pytest.mark.parametrize(("mpi", "words"), [("mpich", []), ("openmpi", ["-x", "TUNED_FILE", "-x", "MORE"])])
@@ -168,7 +168,7 @@ def test_open_mpi_is_told_what_to_hand_on(
     mpiexec.touch(mode=0o755)
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     for path, program in ((str(tmp_path), "mpiexec"), ("/nowhere", str(mpiexec))):
-        force = in_force(mpi, {"PATH": path}, tmp_path).telling({"MORE": "1"})
+        force = in_force(mpi, {"PATH": path}, tmp_path).exporting({"MORE": "1"})
         assert force.command(["mpiexec", "-n", "4", "./app"]) == [program, *words, "-n", "4", "./app"]
         assert force.command(["./app"]) == ["./app"]
 

@@ -49,8 +49,7 @@ class Form:
             for literal, name, _, _ in Formatter().parse(self.rule)
         ]
         for part in text.split(self.separator) if self.separator else [text]:
-            match = re.fullmatch("".join(parts), part)
-            if match is None:
+            if (match := re.fullmatch("".join(parts), part)) is None:
                 raise ValueError(f"{self.variable} has {part[:60]!r}, which {self.rule!r} does not make")
             yield match.groupdict()
 

@@ -178,8 +178,7 @@ def _find_mpiexec(mpiexec: str | None, environment: Mapping[str, str], python_bi
             raise InputError(f"--mpiexec {mpiexec} is not a program on this machine", "Give the path of an mpiexec")
         return Path(program).absolute()
     for place in ([str(python_bin)] if python_bin else []) + [search]:
-        program = shutil.which("mpiexec", path=place)
-        if program is not None:
+        if program := shutil.which("mpiexec", path=place):
             return Path(program).absolute()
     beside = f"neither beside this Python ({python_bin}) nor on PATH" if python_bin else "not on PATH"
     raise InputError(f"there is no mpiexec: {beside}", _INSTALL)
@@ -232,8 +231,7 @@ def _find_mpicc(mpiexec: Path, environment: Mapping[str, str]) -> Path:
     # Where several MPIs share a directory, each has its own ending: mpiexec.mpich and mpicc.mpich.
     for name in dict.fromkeys((f"mpicc{mpiexec.suffix}", "mpicc")):
         for place in (*beside, environment.get("PATH", "")):
-            program = shutil.which(name, path=place)
-            if program is not None:
+            if program := shutil.which(name, path=place):
                 return Path(program).absolute()
     raise InputError(
         f"there is no mpicc beside {mpiexec}, nor on PATH",
@@ -272,16 +270,14 @@ def _find_libmpi(mpicc: Path, command: Sequence[str], environment: Mapping[str, 
     names = [match.group(1) for match in named if match] or ["mpi", "mpich", "mpi_abi"]
     for directory in (*directories, mpicc.resolve().parent.parent / "lib", mpicc.resolve().parent.parent / "lib64"):
         for name in names:
-            libmpi = _shared_object(directory / f"lib{name}.so")
-            if libmpi is not None:
+            if (libmpi := _shared_object(directory / f"lib{name}.so")) is not None:
                 return libmpi
     for name in names:  # a wrapper that relies on the compiler's own directories
         try:
             answer = run([command[0], f"-print-file-name=lib{name}.so"], environment)
         except OSError:
             continue
-        libmpi = _shared_object(Path(answer.text.strip()))
-        if libmpi is not None:
+        if (libmpi := _shared_object(Path(answer.text.strip()))) is not None:
             return libmpi
     where = ", ".join(map(str, directories)) or "the compiler's directories"
     raise InputError(f"{mpicc} has no lib{' or lib'.join(names)}.so to link with: looked in {where}", _INSTALL)

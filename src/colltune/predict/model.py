@@ -195,17 +195,16 @@ def _read(arrays: Mapping[str, NDArray[Any]]) -> TimesModel:
     if set(head.theta) != set(HYPERPARAMETERS) or not np.isfinite(list(head.theta.values())).all():
         raise ValueError("its hyperparameters are of another colltune")
     models = {}
-    for collective, times in head.collectives.items():
+    for name, times in head.collectives.items():
         if len(times.constants) != len(TERMS):
-            raise ValueError(f"{collective} has {len(times.constants)} constants")
+            raise ValueError(f"{name} has {len(times.constants)} constants")
         measured = tuple((parse_choice(text), count) for text, count in times.measured)
-        column = {kind_of(collective, choice): place for place, (choice, _) in enumerate(measured)}
-        prefix = f"{collective}."
+        column = {kind_of(name, choice): place for place, (choice, _) in enumerate(measured)}
+        prefix = f"{name}."
         # An array of the archive is decompressed when it is looked up.
         own = {name.removeprefix(prefix): arrays[name] for name in arrays if name.startswith(prefix)}
         forest = Forest.from_arrays(own, _PLAIN + RELATIVE_COLUMNS + 1 + len(column))
         bearable = np.inf if times.bearable is None else times.bearable
         values = np.array(times.constants)
-        own_model = CollectiveTimes(collective, forest, measured, values, bearable, times.clusters, times.trained)
-        models[collective] = own_model
+        models[name] = CollectiveTimes(name, forest, measured, values, bearable, times.clusters, times.trained)
     return TimesModel(models, head.theta)

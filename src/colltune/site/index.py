@@ -108,8 +108,7 @@ class _Parsed(dict[str, Choice]):
     """Choices by how they are written; each is read once."""
 
     def __missing__(self, text: str) -> Choice:
-        self[text] = choice = parse_choice(text)
-        return choice
+        return self.setdefault(text, parse_choice(text))
 
 
 class Index:
@@ -143,8 +142,7 @@ class Index:
     @property
     def count(self) -> int:
         """Of the entries."""
-        (count,) = self._data.execute("SELECT count(*) FROM entry").fetchone()
-        return int(count)
+        return int(self._data.execute("SELECT count(*) FROM entry").fetchone()[0])
 
     def of_shape(self, nodes: int, ppn: int) -> list[Listed]:
         """Of jobs of this shape, the newest first."""

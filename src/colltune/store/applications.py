@@ -273,9 +273,8 @@ def _joined(parts: list[_Part]) -> Experiment:
         for number, counted in part.cells.items():
             cell = replace(counted, pairs=tuple(part.pairs.get(number, ())))
             size_class = cell.size_most.bit_length()
-            kinds.setdefault((cell.collective, cell.choice, size_class, cell.ranks, cell.nodes, cell.ppn), []).append(
-                cell
-            )
+            kind = (cell.collective, cell.choice, size_class, cell.ranks, cell.nodes, cell.ppn)
+            kinds.setdefault(kind, []).append(cell)
     first = next((part for part in parts if part.job.rank == 0), parts[0])
     return Experiment(
         ranks=first.job.ranks,

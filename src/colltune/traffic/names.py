@@ -49,8 +49,7 @@ def first_match(
     """What the first pattern of ``tables`` that matches the whole name stands for; None where there is none."""
     for table in tables:
         for pattern, planner in table.get(collective, ()):
-            match = re.fullmatch(pattern, algorithm)
-            if match is not None:
+            if (match := re.fullmatch(pattern, algorithm)) is not None:
                 text = match.groupdict()
                 return replace(planner, plan=partial(planner.plan, **text)) if text else planner
     return None

@@ -30,8 +30,7 @@ def publish_here(store: SiteStore, trusted: Collection[int] = (), note: Callable
     """Makes a release of what can be handed to users; in a job its rules are measured anew. Raises ColltuneError."""
 
     def faults(tuning: Tuning) -> list[str]:
-        errors = list(faults_in(tuning))
-        return errors or lost_here(tuning, os.environ, note)
+        return list(faults_in(tuning)) or lost_here(tuning, os.environ, note)
 
     return publish(store, user_name(), __version__, faults, trusted=trusted)
 

@@ -152,7 +152,8 @@ def for_application(
             f"the application does not spend time in {', '.join(options.collectives)}",
             f"It does in {', '.join(called)}",
         )
-    expected = replace(expected, share={call: part for call, part in expected.share.items() if call.collective in names})
+    share = {call: part for call, part in expected.share.items() if call.collective in names}
+    expected = replace(expected, share=share)
     worth_s = expected.budget_s()
     made = replace(options, collectives=names, runtime_s=runtime_s, expected_gain=expected)
     if worth_s >= options.budget_s:
