@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import random
-import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from applications import Application
+from colltune.catalog import load
+from colltune.core.rules import RuleSet
 from colltune.deploy.live_selector import FOLDER
-from colltune.emit.live_rules import LIVE_FILE
+from colltune.emit.live_rules import LiveEmitter, live_basis
 from colltune.machine.compile import cache_directory
 from colltune.mpi.detect import mpi_at_hand
 from colltune.mpi.program import launcher_of
@@ -24,18 +25,21 @@ from colltune.store.earlier import HISTORY
 from colltune.store.tuning import load_tuning, save_tuning
 
 SHARE = 5
-from cluster_applications import NEUTRAL  # noqa: E402
-
 Start = tuple[Sequence[str], Mapping[str, str]]
 
 
 def neutral_tuning(tuned: Path, target: Path) -> Path:
-    """The tuning with its rules, none of which changes anything: a call that meets one is made as by default."""
+    """The tuning with a rule for every call of its collectives that sets each control variable to 0, where the library
+    decides by itself: so every call is made as by default, and the selector has work in each."""
     tuning = load_tuning(tuned)
-    name = next(name for name in tuning.files if name.endswith(f"{FOLDER}/{LIVE_FILE}"))
-    setting = "-" if tuning.environment.mpi == "openmpi" else f"{NEUTRAL}=777777"
-    rules = re.sub(r"^(choice \d+) \S+ \S+", rf"\1 - {setting}", tuning.files[name].decode(), flags=re.M)
-    save_tuning(target, replace(tuning, files={**tuning.files, name: rules.encode()}))
+    catalogue = load(tuning.environment.mpi, tuning.environment.mpi_version)
+    rule_sets = {}
+    for name in tuning.rule_sets:
+        choice = min(catalogue.choices(name)[1:], key=lambda one: len(one.parameters))
+        rule_sets[name] = RuleSet.always(name, live_basis(catalogue, name), choice)
+    emitter = LiveEmitter(catalogue, lambda name, choice: [(word, 0) for word, _ in catalogue.settings(name, choice)])
+    files = {f"{FOLDER}/{name}": data for name, data in emitter.emit(list(rule_sets.values())).items()}
+    save_tuning(target, replace(tuning, live=rule_sets, files={**tuning.files, **files}))
     return target
 
 

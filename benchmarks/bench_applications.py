@@ -301,8 +301,10 @@ class Bench:
         return ["--alltoallv", str(self.table)] if self.steps.alltoallv else []
 
     def advance_cost(self) -> None:
-        """Rounds of all ways of being in the program, under rules of its own calls that need no proof."""
-        rules, order = self.one.directory / "any-rules", random.Random(1)
+        """Rounds of all ways of being in the program. Any tuning of its collectives will do."""
+        rules, order = self.tuned, random.Random(1)
+        if not (rules / "tuning.json").exists():
+            rules = self.one.directory / "any-rules"
         if not (rules / "tuning.json").exists():
             words = ["--runtime", "100h", "--budget", "20s", "--gate", "off", "--out", str(rules), *self.one.tune]
             self.step(lambda: self.one.colltune("tune", "--profile", str(self.profile), *words)[1])
