@@ -14,15 +14,16 @@ Allreduce, alltoall, allgather and bcast, 8 B to 16 KiB. What stands beside one 
   after twice that time, in which case it has no figures.
 
 A round has one launch of each in random order, and the benchmark synchronises the ranks before each call (-sync on) and
-tells the mean over repetitions of the slowest rank. The ceiling: in launches of its own, each number of I_MPI_ADJUST_X
-that the catalogue knows, of each size another one from launch to launch; what is fastest in one half of all launches,
-the default among it, is judged in the other half, and the other way round.
+tells the mean over repetitions of the slowest rank. The ceiling: in launches of its own, under a table in which each
+size has one of the choices that the catalogue knows or the default, another one from launch to launch; what is fastest
+in one half of all launches is judged in the other, and the other way round, without what each launch moves together.
 
 Writes bench/intel.json, each figure with the shape in its name, and those of the first shape without. ``geomean``,
 ``low``: default over ours and its lower 99% bound, of all points and by collective. ``slower``: points where ours is
 surely slower. ``against_auto``, ``against_mpitune_fast``: theirs over ours; ``auto``, ``fast``: default over theirs.
 ``auto_changes``, ``fast_changes``: 0 where its table decides these calls as the library's own does.
-``ceiling``, and ``captured`` of its logarithm. ``tuning_s``, ``auto_s``, ``fast_s``: what each took. ``launches``.
+``ceiling``, by collective too, and ``captured`` of its logarithm. ``tuning_s``, ``auto_s``, ``fast_s``: what each took.
+``launches``.
 """
 
 from __future__ import annotations
@@ -30,142 +31,37 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import random
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import permutations
 from pathlib import Path
 from statistics import fmean, median
 
+import numpy as np
+
 from colltune.catalog import Catalogue, load
-from colltune.core.errors import InputError
+from colltune.core.decision_table import DecisionTable
 from colltune.core.interval import SpeedVerdict
-from colltune.core.sample import DEFAULT, Scenario
-from colltune.emit.intelmpi import Presets, collectives_in, read_table, steps_of
+from colltune.core.rules import Steps
+from colltune.core.sample import DEFAULT, Choice, Scenario, SizeBasis
+from colltune.emit.intelmpi import IntelMpiEmitter, Presets, collectives_in, read_table, steps_of
 from colltune.emit.intelmpi import asked as asked_of
 from colltune.judge.verdict import Comparison, compare_all, mean_speedup
-from colltune.machine.benchmark_output import parse_output
 from colltune.mpi.detect import find_mpi
 from colltune.store.tuning import load_tuning
-from on_cluster import ROOT, NamespaceCluster, namespace_cluster, require_namespaces
+from on_cluster import ROOT
+from vendor_place import AS_MANY, COLLECTIVES, EXPONENTS, KEPT, PATIENCE_S, SIZES, Place, place_of
 
-COLLECTIVES = ("allreduce", "alltoall", "allgather", "bcast")
-SIZES = tuple(1 << exponent for exponent in range(3, 15))
-EXPONENTS = ("-msglog", "3:14")
-# As many repetitions of each size as are asked for, and no fewer where they take long.
-AS_MANY = ("-iter_policy", "off", "-time", "1000")
-KEPT = Path("bench/vendor").absolute()
 TABLE, DUMP = "I_MPI_TUNING_BIN", "I_MPI_TUNING_BIN_DUMP"
 CALIBRATION, SEARCHED = 40, 400  # iterations: of a first look at its cost, and those in which the autotuner ends
-# A launch of the benchmark that takes longer hangs.
-PATIENCE_S = 180.0
-Times = Mapping[Scenario, float]
-
-
-@dataclass
-class Place:
-    """Where the jobs of ``shape`` run. ``words`` name the nodes for mpiexec, ``where`` for colltune."""
-
-    mpiexec: Path
-    shape: str
-    directory: Path
-    environment: Mapping[str, str]
-    cluster: NamespaceCluster | None = None
-    words: Sequence[str] = ()
-    where: Sequence[str] = ()
-    record: dict[str, dict[str, object]] = field(default_factory=dict)
-
-    @property
-    def nodes_ppn(self) -> tuple[int, int]:
-        nodes, ppn = map(int, self.shape.split("x"))
-        return nodes, ppn
-
-    def benchmark(self, iterations: int) -> list[str]:
-        """The command of the judge."""
-        nodes, ppn = self.nodes_ppn
-        ranks = str(nodes * ppn)
-        job = [str(self.mpiexec), *self.words, "-n", ranks, "-ppn", str(ppn)]
-        judge = [str(self.mpiexec.with_name("IMB-MPI1")), "-npmin", ranks, "-sync", "on", "-iter", str(iterations)]
-        return [*job, *judge, *AS_MANY, *EXPONENTS, *COLLECTIVES]
-
-    def run(self, command: Sequence[str], patience_s: float, **variables: str) -> str:
-        """What ``command`` prints. Raises subprocess.SubprocessError where it fails or does not end."""
-        inside = self.cluster.inside(*command) if self.cluster is not None else list(command)
-        with subprocess.Popen(
-            inside, env={**self.environment, **variables}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, cwd=self.directory,
-        ) as process:  # fmt: skip
-            try:
-                printed, _ = process.communicate(timeout=patience_s)
-            except BaseException:
-                process.terminate()
-                raise
-        if process.returncode != 0:
-            print(printed[-2000:], file=sys.stderr)
-            raise subprocess.CalledProcessError(process.returncode, command[:4], printed)
-        return printed
-
-    def launched(self, key: str, iterations: int, **variables: str) -> Times:
-        """Seconds of each call in the launch ``key``, which is made unless it is known; none where it failed."""
-        if key not in self.record:
-            began_s = time.monotonic()
-            try:
-                printed = self.run(self.benchmark(iterations), PATIENCE_S, **variables)
-                found = parse_output(printed.encode(), Path("IMB-MPI1"), self.nodes_ppn).times_s
-                times = {f"{s.collective} {s.size_bytes}": values[0] for (s, _), values in found.items()}
-            except (subprocess.SubprocessError, InputError) as error:
-                print(f"{key}: {error}", file=sys.stderr)
-                times = {}
-            self.keep(key, {"times_s": times, "took_s": time.monotonic() - began_s})
-            print(f"{self.shape} {key}: {self.record[key]['took_s']:.1f} s", flush=True)
-        nodes, ppn = self.nodes_ppn
-        times_s = self.record[key]["times_s"]
-        assert isinstance(times_s, dict)
-        called = (name.split() for name in times_s)
-        every = {Scenario(name, nodes, ppn, int(size)): times_s[f"{name} {size}"] for name, size in called}
-        return {scenario: time_s for scenario, time_s in every.items() if scenario.size_bytes in SIZES}
-
-    def keep(self, key: str, value: dict[str, object]) -> None:
-        self.record[key] = value
-        with (self.directory / "launches.jsonl").open("a") as file:
-            file.write(json.dumps({key: value}) + "\n")
-
-    def timed(self, key: str, made: Path) -> float | None:
-        """Seconds that the tuning ``key`` took, where it was made already."""
-        return self.record[key]["took_s"] if key in self.record and made.exists() else None  # type: ignore[return-value]
-
-
-@contextmanager
-def place_of(shape: str, mpiexec: Path) -> Iterator[Place]:
-    """Raises InputError where there is no such MPI."""
-    root, nodes = mpiexec.resolve().parents[1], int(shape.partition("x")[0])
-    kept = KEPT / shape
-    kept.mkdir(parents=True, exist_ok=True)
-    record: dict[str, dict[str, object]] = {}
-    path = kept / "launches.jsonl"
-    for line in path.read_text().splitlines() if path.exists() else ():
-        with suppress(json.JSONDecodeError):  # one that was cut off
-            record |= json.loads(line)
-    library = ":".join(filter(None, (str(root / "lib"), os.environ.get("LD_LIBRARY_PATH", ""))))
-    theirs = {"I_MPI_ROOT": str(root), "LD_LIBRARY_PATH": library, "FI_PROVIDER_PATH": str(root / "lib")}
-    own = {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "PATH": f"{mpiexec.parent}:{os.environ['PATH']}"}
-    environment = {**os.environ, **theirs, **own}
-    if nodes == 1:
-        environment |= {"I_MPI_FABRICS": "shm", "I_MPI_THREAD_YIELD": "2", "I_MPI_WAIT_MODE": "0"}
-        environment |= {"I_MPI_SPIN_COUNT": "1", "I_MPI_PAUSE_COUNT": "0"}
-        yield Place(mpiexec, shape, kept, environment, None, (), ("--ppn", shape.partition("x")[2]), record)
-        return
-    require_namespaces()
-    with tempfile.TemporaryDirectory() as name, namespace_cluster(Path(name) / "cluster", nodes) as cluster:
-        hosts = str(cluster.host_file(int(shape.partition("x")[2])))
-        there = {**environment, **cluster.environment}
-        yield Place(mpiexec, shape, kept, there, cluster, ("-f", hosts), ("--hostfile", hosts), record)
+# Launches of each choice for the ceiling, half of them to choose by: one of each chooses luck.
+TURNS = 4
+Point = tuple[Scenario, Choice]
 
 
 def tune_ours(place: Place, tuning_s: float) -> tuple[Mapping[str, str], float]:
@@ -233,60 +129,87 @@ def tune_fast(place: Place, target_s: float) -> tuple[Mapping[str, str] | None, 
     return ({TABLE: str(table)} if table.exists() else None), took_s
 
 
-def is_changed(place: Place, catalogue: Catalogue, table: str) -> bool:
-    """Whether the library decides these calls otherwise with ``table`` than by itself, for ranks of this shape."""
+def presets_of(place: Place, catalogue: Catalogue) -> Presets:
+    """What the library decides by itself, and what its presets stand for, as it says in two launches."""
     own, named = place.directory / "own.dat", place.directory / "named.dat"
     variables, bounds = asked_of(catalogue)
     for path, more in ((own, {}), (named, variables)):
         if not path.exists():
             place.run(place.benchmark(1), PATIENCE_S, **{DUMP: str(path), **more})
-    numbers = Presets.of(own.read_bytes(), named.read_bytes(), bounds).numbers
+    return Presets.of(own.read_bytes(), named.read_bytes(), bounds)
+
+
+def is_changed(place: Place, presets: Presets, table: str) -> bool:
+    """Whether the library decides these calls otherwise with ``table`` than by itself, for ranks of this shape."""
     nodes, ppn = place.nodes_ppn
-    before, after = (collectives_in(read_table(path.read_bytes())) for path in (own, Path(table)))
-    both = ([steps_of(some[numbers[name]]).at(ppn).at(nodes * ppn) for some in (before, after)] for name in COLLECTIVES)
-    return any(one != other for one, other in both)
+    before, after = collectives_in(presets.tree), collectives_in(read_table(Path(table).read_bytes()))
+    both = (
+        (steps_of(some[presets.numbers[name]]).at(ppn).at(nodes * ppn) for some in (before, after))
+        for name in COLLECTIVES
+    )
+    return any(own != other for own, other in both)
 
 
-def numbers_of(catalogue: Catalogue, name: str) -> list[int]:
-    return [one.number for one in catalogue.collective(name).algorithms if one.candidate and one.number is not None]
+def squared(
+    place: Place, catalogue: Catalogue, emitter: IntelMpiEmitter, turn: int, launch: int
+) -> tuple[dict[str, str], dict[tuple[str, int], Choice]]:
+    """A table by which each size of each collective has one of its choices, the default among them.
 
-
-def squared(catalogue: Catalogue, launch: int) -> tuple[dict[str, str], dict[tuple[str, int], int]]:
-    """Variables under which each size of each collective has one of its numbers, another one from launch to launch."""
-    variables, chosen = {}, {}
+    Another one from launch to launch, and others beside one another from turn to turn, so that what a launch moves
+    together can be told from the choices. (By I_MPI_ADJUST_X no size can be left to the library.)
+    """
+    rules, chosen = [], {}
     for name in COLLECTIVES:
-        numbers = numbers_of(catalogue, name)
-        for place, size in enumerate(SIZES):
-            chosen[name, size] = numbers[(launch + place) % len(numbers)]
-        ranges = [f"{chosen[name, size]}:{size // 2 + 1}-{size}" for size in SIZES]
-        variables[f"{catalogue.prefix}{name.upper()}"] = ";".join(ranges)
-    return variables, chosen
+        choices = [one for one in catalogue.choices(name) if one == DEFAULT or emitter.has(name, one)]
+        for number, size in enumerate(SIZES):
+            chosen[name, size] = choices[(launch + (1 + turn) * number) % len(choices)]
+        steps = [(SIZES[0] - 1, DEFAULT), *((size, chosen[name, size]) for size in SIZES), (None, DEFAULT)]
+        shapes = {place.nodes_ppn: Steps.of(steps)}
+        rules.append(DecisionTable.of_shapes(name, SizeBasis.MESSAGE, shapes).rule_set())
+    table = place.directory / "choices.dat"
+    [data] = emitter.emit(rules).values()
+    table.write_bytes(data)
+    return {TABLE: str(table)}, chosen
 
 
-def ceiling(place: Place, catalogue: Catalogue, iterations: int, until_s: float) -> float | None:
-    """The mean logarithm of default over the fastest choice; None where there were not two launches of each."""
-    columns = max(len(numbers_of(catalogue, name)) for name in COLLECTIVES)
-    found: list[dict[tuple[Scenario, int], list[float]]] = [{} for _ in range(2)]
-    for turn in range(2):
+def without_launches(launches: Sequence[Mapping[Point, float]]) -> dict[Point, float]:
+    """The logarithm of each point's time without what each launch moves together, by least squares."""
+    points = {point: column for column, point in enumerate(sorted({point for times in launches for point in times}))}
+    rows = [(points[point], len(points) + number, math.log(time_s))
+            for number, times in enumerate(launches) for point, time_s in times.items()]  # fmt: skip
+    design = np.zeros((len(rows), len(points) + len(launches)))
+    for row, (point, launch, _) in enumerate(rows):
+        design[row, [point, launch]] = 1.0
+    solved = np.linalg.lstsq(design, np.array([log_time for *_, log_time in rows]), rcond=None)[0]
+    return {point: float(solved[column]) for point, column in points.items()}
+
+
+def ceiling(place: Place, catalogue: Catalogue, presets: Presets, iterations: int, until_s: float) -> dict[str, float]:
+    """The mean logarithm of default over the fastest choice, "" over all; nothing where two turns had no time."""
+    emitter = IntelMpiEmitter(catalogue, presets)
+    columns = max(len(catalogue.choices(name)) for name in COLLECTIVES)
+    halves: list[list[dict[Point, float]]] = [[], []]
+    for turn in range(TURNS):
+        made = []
         for launch in range(columns):
             key = f"choices {turn} {launch}"
             if key not in place.record and time.monotonic() > until_s:
-                return None
-            variables, chosen = squared(catalogue, launch)
-            for scenario, time_s in place.launched(key, iterations, **variables).items():
-                at = scenario, chosen[scenario.collective, scenario.size_bytes]
-                found[turn].setdefault(at, []).append(time_s)
-            usual = place.launched(f"usual {turn} {launch}", iterations) if launch % 4 == 0 else {}
-            for scenario, time_s in usual.items():
-                found[turn].setdefault((scenario, 0), []).append(time_s)
-    logs = [{at: fmean(map(math.log, times)) for at, times in half.items()} for half in found]
-    gains = []
-    for chosen_by, paid in (logs, logs[::-1]):
-        for scenario in sorted({scenario for scenario, number in paid if number == 0}):
-            both = [number for (one, number) in chosen_by if one == scenario and (one, number) in paid]
-            best = min(both, key=lambda number, s=scenario: chosen_by[s, number], default=0)  # type: ignore[misc]
-            gains.append(paid[scenario, 0] - paid[scenario, best])
-    return fmean(gains) if gains else None
+                break
+            variables, chosen = squared(place, catalogue, emitter, turn, launch)
+            times = place.launched(key, iterations, **variables)
+            made.append({(s, chosen[s.collective, s.size_bytes]): time_s for s, time_s in times.items()})
+        if len(made) == columns:
+            halves[turn % 2] += made
+    if not all(halves):
+        return {}
+    gains: dict[str, list[float]] = {"": []}
+    for chosen_by, paid in permutations([without_launches(half) for half in halves]):
+        for scenario in {scenario for scenario, choice in paid if choice == DEFAULT}:
+            both = [point for point in chosen_by if point[0] == scenario and point in paid]
+            best = min(both, key=chosen_by.__getitem__)
+            for name in ("", scenario.collective):
+                gains.setdefault(name, []).append(paid[scenario, DEFAULT] - paid[best])
+    return {name: fmean(some) for name, some in gains.items()}
 
 
 def judged(
@@ -354,22 +277,23 @@ def measured(place: Place, asked: argparse.Namespace, until_s: float) -> dict[st
     theirs["auto"], auto_s = tune_auto(place, ours_s)
     theirs["fast"], fast_s = tune_fast(place, ours_s)
     # A table that is the library's own decides as it does by default.
-    changed = {kind: to for kind, to in theirs.items() if to is not None and is_changed(place, catalogue, to[TABLE])}
+    presets = presets_of(place, catalogue)
+    changed = {kind: to for kind, to in theirs.items() if to is not None and is_changed(place, presets, to[TABLE])}
     kinds |= changed
     # What is left: most of it is for the comparison, which is to hold for every point.
     left_s = until_s - time.monotonic()
     times = judged(place, kinds, asked.rounds, asked.iterations, time.monotonic() + 0.6 * left_s)
-    # Most choices take ten times as long as the default here.
-    best = ceiling(place, catalogue, max(asked.iterations // 5, 10), until_s)
+    best = ceiling(place, catalogue, presets, asked.iterations, until_s)
     shape = place.shape
     made = figures_of(place, times) if median(map(len, times["ours"].values() or [[]])) > 1 else {}
     made |= {f"{kind}_changes_{shape}": int(kind in changed) for kind in theirs}
     made |= {f"tuning_s_{shape}": round(ours_s), f"auto_s_{shape}": round(auto_s), f"fast_s_{shape}": round(fast_s)}
     made[f"launches_{shape}"] = len(place.record)
-    if best is not None:
-        made[f"ceiling_{shape}"] = round(math.exp(best), 3)
-        if best > 0.0 and f"geomean_{shape}" in made:
-            made[f"captured_{shape}"] = round(math.log(made[f"geomean_{shape}"]) / best, 3)
+    for name, gain in best.items():
+        label = f"_{name}" if name else ""
+        made[f"ceiling{label}_{shape}"] = round(math.exp(gain), 3)
+    if best.get("", 0.0) > 0.0 and f"geomean_{shape}" in made:
+        made[f"captured_{shape}"] = round(math.log(made[f"geomean_{shape}"]) / best[""], 3)
     return made
 
 
