@@ -10,10 +10,11 @@ import pytest
 from colltune.core.proven import Decision, Verdict, Why
 from colltune.core.sample import DEFAULT, Choice, Environment, OtherViews, Sample, Scenario, Status
 from colltune.core.space import Point, weight_of
-from colltune.judge.evidence import FEWEST_LAUNCHES
+from colltune.judge.evidence import FEWEST_LAUNCHES, Reference, scatter_of
 from colltune.measure.contract import Effort
 from colltune.prove.audit.audit import Audit
-from colltune.prove.audit.claims import COMPARISONS, ProofTime, claims_of
+from colltune.prove.audit.case import Case
+from colltune.prove.audit.claims import COMPARISONS, Claim, ProofTime, claims_of
 from colltune.prove.audit.harm import HARMED_SHARE, SLOWER
 from colltune.site.index_rows import PairedRatio
 from colltune_study.simulated.drawn import QUIET, Noise, SimulatedSource
@@ -271,7 +272,8 @@ def test_what_wins_from_a_common_start_and_loses_by_another_convention_is_refuse
 
 
 @pytest.mark.parametrize(
-    ("gain", "late", "verdict"), [(0.3, 0.8, "kept"), (0.3, 1.1, "refused"), (-0.3, 0.8, "refused")]
+    ("gain", "late", "verdict"),
+    [(0.3, 0.8, "kept"), (0.3, 1.02, "kept"), (0.3, 1.1, "refused"), (-0.3, 0.8, "refused")],
 )
 def test_late_ranks_are_looked_at_where_a_claim_may_stand_and_before_it_does(
     gain: float, late: float, verdict: str
@@ -291,6 +293,21 @@ def test_late_ranks_are_looked_at_where_a_claim_may_stand_and_before_it_does(
     assert not asked[0]
     assert any(asked) == (gain > 0.0)
     assert all("where ranks come late" in one.reason for one in found if gain > 0.0 and one.verdict is Verdict.REFUSED)
+
+
+@pytest.mark.parametrize(("later", "verdict"), [(0.2, Verdict.KEPT), (-0.01, Verdict.REFUSED)])
+def test_what_seems_to_lose_by_few_looks_is_judged_once_more(later: float, verdict: Verdict) -> None:
+    """Not refused for its first looks, nor kept at the first moment at which it does not seem to lose."""
+    [scenario] = GRID[:1]
+    case = Case(Claim(TREE, (scenario,), (0.3,), (1.0,)), math.log(1.03), 0, [1.0])
+    verdicts = []
+    for launch in range(10):
+        by_mean = -0.2 if launch < 2 else later
+        case.take(scenario, launch, 0.3 + 0.01 * (launch % 2), OtherViews(0.3, by_mean, 0.3, None))
+        verdicts.append(case.judge(Reference(scatter_of([case.by_launch]))))
+    assert verdicts[:7] == [Verdict.OPEN] * 7
+    assert set(verdicts[7:]) == {verdict}
+    assert case.looks_due == 0
 
 
 @pytest.mark.parametrize(

@@ -219,7 +219,7 @@ class Audit:
             return case.uncertain_count
         needed, known = math.log(1.0 / self._reference.alpha) + _IN_RESERVE, case.launches
         gain = case.floor + _PART_OF_GAIN * (case.gain - case.floor)
-        for looks in range(max(len(case.ends_unseen), 1), _MOST_LOOKS + 1):
+        for looks in range(min(max(len(case.ends_unseen), case.looks_due, 1), _MOST_LOOKS), _MOST_LOOKS + 1):
             scale = self._reference.scatter.of(looks)
             to_come = [gain + (scale if number % 2 else -scale) for number in range(launches)]
             if log_evidence([*known, *to_come], scale, case.floor, case.expected) >= needed:
