@@ -51,11 +51,11 @@ class Limit(NamedTuple):
 
 
 LIMITS = {
-    "lines_python": Limit(43_311, 41_500),
-    "lines_study": Limit(6_106, 7_500),
+    "lines_python": Limit(42_981, 41_500),
+    "lines_study": Limit(6_448, 7_500),
     "lines_c": Limit(14_969, 13_500),
-    "lines_tests": Limit(44_365, 38_000),
-    "lines_benchmarks": Limit(10_617, 10_500),
+    "lines_tests": Limit(42_908, 38_000),
+    "lines_benchmarks": Limit(10_752, 10_500),
     "long_functions": Limit(0, 0),
     "class_names_twice": Limit(0, 0),
     "circles": Limit(0, 0),
