@@ -207,7 +207,7 @@ def test_late_arrivals_are_timed_from_the_last_rank_on(
     """Nobody leaves these calls before the last rank came, after 0.3 s; what they take from then on is far less."""
     lines = [request(1, name, 8, ranks, "0", "skew_us=300000", "choice="), request(2, name, 8, ranks)]
     skewed_us = math.inf
-    for _attempt in range(5):  # a busy machine may hold a rank for longer than its lateness
+    for _attempt in range(20):  # ranks of other tests may hold a core for longer than its lateness, for some seconds
         late, together = [line for line in talk(sanitized_agent, ranks, lines) if line.startswith("result ")]
         cost_us = figure(late, "cost_us")
         assert cost_us is not None
