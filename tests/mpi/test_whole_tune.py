@@ -131,7 +131,7 @@ def test_another_mpi_is_refused_in_one_line(out: Path, openmpi: Installation) ->
     before = json.loads((out / "tuning.json").read_text())
     done = colltune("tune", "bcast", "--ppn", "2", "--out", str(out), "--mpiexec", str(openmpi.mpiexec), code=2)
     assert len(done.stderr.strip().splitlines()) == 1
-    assert "mpich 5.0.2 there, openmpi 5.0" in done.stderr
+    assert "MPI mpich there, openmpi here; MPI version 5.0.2 there, 5.0" in done.stderr
     assert "--out" in done.stderr
     done = colltune("tune", "bcast", "--ppn", "2", "--out", str(out), "--thread-level", "multiple", code=2)
     assert "thread level single there, multiple here" in done.stderr
