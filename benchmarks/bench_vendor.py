@@ -206,7 +206,7 @@ def ceiling(place: Place, catalogue: Catalogue, presets: Presets, iterations: in
     for chosen_by, paid in permutations([without_launches(half) for half in halves]):
         for scenario in {scenario for scenario, choice in paid if choice == DEFAULT}:
             both = [point for point in chosen_by if point[0] == scenario and point in paid]
-            best = min(both, key=chosen_by.__getitem__)
+            best = min(both, key=chosen_by.__getitem__, default=(scenario, DEFAULT))
             for name in ("", scenario.collective):
                 gains.setdefault(name, []).append(paid[scenario, DEFAULT] - paid[best])
     return {name: fmean(some) for name, some in gains.items()}
