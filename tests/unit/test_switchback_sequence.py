@@ -1,5 +1,6 @@
 """The preloaded library: the sequence of an experiment, and the tables of which its wrappers are made."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from compiled import program
 
 _NATIVE = Path(__file__).resolve().parents[2] / "native"
 _SHIM = _NATIVE / "shim"
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 _SANITIZED = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 

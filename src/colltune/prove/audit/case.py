@@ -281,10 +281,8 @@ class Case:
     @property
     def looks_due(self) -> int:
         """How many comparisons more it takes to judge anew what seemed to lose by few; it is judged so but once."""
-        if not self.looked_again:
-            return 0
-        fewest = min((len(values) for values in self._views if values), default=_ENOUGH_LOOKS)
-        return max(_ENOUGH_LOOKS - fewest, 0)
+        views = self._views if self.looked_again else []
+        return max([0, *(_ENOUGH_LOOKS - len(values) for values in views if values)])
 
     @property
     def ends_unseen(self) -> list[int]:
