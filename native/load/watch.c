@@ -124,6 +124,7 @@ int ct_watch_tell(ct_watch *watch, bool leads, int node, double begun, MPI_Comm 
     return ct__tell(&shares, node, ct__switches() - begun, comm, text, size);
 }
 
+/* No rank goes before all have looked: what a process used that has ended is not known, and would count as others'. */
 int ct_watch_tell_whole(ct_watch *watch, int node, MPI_Comm world, char *text, int size)
 {
     ct_load_shares shares = CT_LOAD_UNKNOWN;
@@ -132,7 +133,8 @@ int ct_watch_tell_whole(ct_watch *watch, int node, MPI_Comm world, char *text, i
             nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * left_s) + 1000}, NULL);
         ct_load_whole(watch->load, MPI_Wtime(), &shares);
     }
-    return ct__tell(&shares, node, ct__switches(), world, text, size);
+    int code = MPI_Barrier(world);
+    return code == MPI_SUCCESS ? ct__tell(&shares, node, ct__switches(), world, text, size) : code;
 }
 
 void ct_watch_glance(ct_watch *watch, int node, char *text, int size)

@@ -11,17 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jobs import AS_ROOT
 
 from colltune.bench import workbench
 from colltune.bench.workbench import MachineOptions, open_workbench
 from colltune.core.disturbance import VARIABLE, Calmness, Disturbance
 from colltune.core.sample import DEFAULT, Scenario, Status
 from colltune.core.space import Point
+from colltune.machine.compile import source_directory
 from colltune.measure.contract import Effort
 from colltune.measure.live import LiveSource
 from colltune.mpi.installation import Installation
 from colltune.session.doctor import diagnose
 from commands import run_to_end
+from compiled import program
 
 POINT = Point(Scenario("bcast", 1, 2, 1024), (DEFAULT,))
 
@@ -67,6 +70,17 @@ def test_a_launch_that_ends_at_once_is_judged_too(either: Installation) -> None:
     source.close()
     assert source.disturbed
     assert bench.watch.tally.total().is_busy
+
+
+def test_no_rank_of_a_short_launch_ends_before_what_it_used_is_read(either: Installation) -> None:
+    """What an ended process used is known to nobody, and looked like that of other programs: 30% in 0.1 s."""
+    load = source_directory("load")
+    sources = [load / name for name in ("watch.c", "load.c", "load_files.c")]
+    asking = program(either.mpicc, "last_look.c", f"-I{load}", *sources)
+    done = run_to_end([str(either.mpiexec), "-n", "2", asking], env=environment() | AS_ROOT, timeout=120)
+    assert done.returncode == 0, done.stderr
+    # The window is 0.1 s, from the start of the watch on.
+    assert float(done.stdout) > 0.05
 
 
 @pytest.mark.usefixtures("spinners")
