@@ -14,6 +14,7 @@ from typing import Any
 
 from scipy.stats import t as student
 
+from application_auto import captured
 from applications import PLAIN_LINK, Place
 from colltune.store.earlier import GAIN, HISTORY
 
@@ -48,7 +49,8 @@ class Steps:
     """What is done of a program. Times in seconds, one of each way in each round: of the loop that the program times by
     itself, else of the whole command. ``default_clock_s``, ``tuned_clock_s``: what its own clock says of the same runs.
     ``measured``: what all calls of the rules would save in one run, by `run --measure`, with its bounds. ``cost``: of
-    each way of being in the program without changing its calls, wall and processor seconds of each run."""
+    each way of being in the program without changing its calls, wall and processor seconds of each run. ``auto_s``:
+    runs by `run --auto`, ``auto_lost`` the share of them that trying took; ``auto_turns``: the turns that followed."""
 
     share: float | None = None
     share_tuned: float | None = None
@@ -65,6 +67,9 @@ class Steps:
     measured: list[tuple[float, float | None, float | None]] = field(default_factory=list)
     measured_runs: int = 0
     cost: dict[str, list[list[float]]] = field(default_factory=dict)
+    auto_s: list[float] = field(default_factory=list)
+    auto_lost: float = 0.0
+    auto_turns: dict[str, list[float]] = field(default_factory=dict)
     failed: str = ""
 
     @property
@@ -278,3 +283,15 @@ def cost_figures(rows: Rows) -> dict[str, float]:
                     if high is not None:
                         worst[name] = max(worst.get(name, -1.0), round(high - 1.0, 4))
     return worst
+
+
+def auto_figures(rows: Rows) -> dict[str, float]:
+    """Of the programs that ran in turns after their runs by `run --auto`."""
+    judged = [steps for _, _, steps in rows if steps.auto_turns]
+    if not judged:
+        return {}
+    return {
+        "auto_codes": len(judged),
+        "auto_captured": round(median(captured(steps.auto_turns) for steps in judged), 3),
+        "auto_cost": round(max(steps.auto_lost for steps in judged), 5),
+    }

@@ -3,6 +3,7 @@
     python benchmarks/bench_applications.py [--only pw,npb_ft,...] [--where 4x2,8x1,1x2,4x2@100mbit] [--rounds 10]
         [--budget 60s] [--built bench/programs] [--npb DIR] [--minife DIR] [--until profile|tune|compare] [--minutes 20]
     python benchmarks/bench_applications.py --cost --only pw [--rounds 30]
+    python benchmarks/bench_applications.py --auto --only pw [--rounds 5] [--auto-minutes 10]
 
 The programs, where each is from, their inputs and why these, stand in benchmarks/application_inputs/programs.toml.
 Those under Open MPI are Debian's, with its Open MPI 4.1 (`apt-get install hpcc lammps quantum-espresso
@@ -23,13 +24,18 @@ computes is compared: by how much tuned runs differ from those by default stands
 ``--cost``: what it costs a program that colltune is in it. By turns it runs without, under a live selector whose rules
 change nothing, under the profiler, and under `run --measure` of these rules.
 
+``--auto``: programs that a tuning makes surely more than 3% faster run by `run --auto`, with a directory that is new,
+ten times at least and for ``--auto-minutes``; then in turns by default, tuned, and by `run --auto` once more.
+
 A step that is done is kept in bench/applications/PROGRAM-WHERE.json; the next call goes on there. After ``--minutes``
 no further step begins. Writes bench/applications.json, of rows on links of 1 Gbit/s: ``codes`` that are among them;
 ``best_gain`` and ``geomean`` of the times by default over tuned, 1 where nothing was tuned;
 ``geomean_over_40_percent``, of codes that spend over 40% in collectives by default, rows of one code first taken
 together; ``surely_slower``, how many rows, on any link, are slower by 1% or more with their whole interval;
 ``measured_overlap``, of how many measured runs the interval overlaps that of the whole runs; ``preload_cost``, the
-worst upper end of a 95% interval of the wall time that --cost found to be added. Prints the tables too.
+worst upper end of a 95% interval of the wall time that --cost found to be added; ``auto_captured``, what the last runs
+by `run --auto` save over what the tuning saves, the median of the programs; ``auto_cost``, the share of the time of all
+runs before them that trying took by their own accounts, the worst program's. Prints the tables too.
 """
 
 from __future__ import annotations
@@ -50,12 +56,14 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
+from application_auto import RUNS, auto_job, lost
 from application_cost import BeingThere, neutral_tuning
 from application_rows import (
     COST_HEAD,
     HEAD,
     INPUTS,
     Program,
+    auto_figures,
     cost_figures,
     cost_rows,
     described,
@@ -80,6 +88,8 @@ KEPT = Path("bench") / "applications"
 SHARE = 50
 MEASURED_RUNS = 3
 LEAST_ALLTOALLV = 0.05
+LEAST_GAIN = 1.03  # of a tuning, with its whole interval, for --auto
+NOTHING_TO_TUNE = ("tuning cannot pay", "no call", "has no blocking")
 
 
 def main() -> None:
@@ -94,6 +104,8 @@ def main() -> None:
     parser.add_argument("--minife", type=Path, help="where miniFE.x is")
     parser.add_argument("--until", choices=["profile", "tune", "compare", "measure"], default="measure")
     parser.add_argument("--cost", action="store_true", help="what being in the programs costs, and nothing else")
+    parser.add_argument("--auto", action="store_true", help="what they gain by run --auto, and nothing else")
+    parser.add_argument("--auto-minutes", type=float, default=10.0, help="for which each runs so before it is judged")
     parser.add_argument("--minutes", type=float, default=math.inf, help="after these no further step begins")
     asked = parser.parse_args()
     until_s = time.monotonic() + 60.0 * asked.minutes
@@ -134,7 +146,7 @@ def report(known: dict[str, Program]) -> None:
     """All that is kept: the figures to bench/applications.json, and the tables printed."""
     paths = sorted(KEPT.glob("*-*.json"), key=lambda path: (path.stem.split("-")[1], list(known).index(_name(path))))
     rows = [(known[_name(path)], path.stem.split("-")[1], load_steps(path)) for path in paths]
-    found = {**figures(rows), **cost_figures(rows)}
+    found = {**figures(rows), **cost_figures(rows), **auto_figures(rows)}
     Path("bench/applications.json").write_text(json.dumps(found, indent=1) + "\n")
     costs = [line for one in rows for line in cost_rows(*one)]
     tables = [[*HEAD, *(row(*one) for one in rows)], described(known), [*COST_HEAD, *costs] if costs else []]
@@ -190,8 +202,8 @@ class Bench:
         try:
             if steps.share is None:
                 self.step(self.profiled)
-            if self.asked.cost:
-                self.advance_cost()
+            if self.asked.cost or self.asked.auto:
+                self.advance_cost() if self.asked.cost else self.advance_auto()
                 return
             if after >= 1 and steps.rules is None:
                 self.step(self.tuned_by_profile)
@@ -253,7 +265,7 @@ class Bench:
         try:
             print(self.one.colltune(*words, *self.one.tune)[1], file=sys.stderr)
         except RuntimeError as error:
-            if "tuning cannot pay" not in str(error) and "no call" not in str(error):
+            if not any(why in str(error) for why in NOTHING_TO_TUNE):
                 raise
             print(error, file=sys.stderr)
         self.steps.tuning_s += time.monotonic() - began_s
@@ -268,13 +280,17 @@ class Bench:
         via = "live" if only_live(load_tuning(self.tuned)) else "file"
         return ready_run(self.tuned, self.one.job, RunOptions(via=via, alltoallv=table), around, print).started()
 
+    def timed(self, words: Sequence[str], variables: Mapping[str, str] | None = None) -> tuple[float, float, float]:
+        """Of a run: its seconds, what it computed, and the seconds by its own clock; NaN for what it does not say."""
+        time_s, text = self.one.run(words, variables)
+        text = (self.one.directory / self.program.file).read_text() if self.program.file else text
+        return time_s, last_number(self.program.result, text), last_number(self.program.clock, text)
+
     def round(self, order: random.Random) -> str:
         words, variables = self.started()
         took: dict[str, tuple[float, float, float]] = {}
         for way in order.sample(["default", "tuned"], 2):
-            time_s, text = self.one.run(words, variables) if way == "tuned" else self.one.run(self.one.job)
-            text = (self.one.directory / self.program.file).read_text() if self.program.file else text
-            took[way] = time_s, last_number(self.program.result, text), last_number(self.program.clock, text)
+            took[way] = self.timed(words, variables) if way == "tuned" else self.timed(self.one.job)
         for way, (time_s, result, clock_s) in took.items():
             kept = vars(self.steps)
             kept[f"{way}_s"].append(time_s)
@@ -317,6 +333,34 @@ class Bench:
         for way, seconds in took.items():
             self.steps.cost.setdefault(way, []).append(seconds)
         return f"cost, round {len(self.steps.cost['default'])}: {took}"
+
+    def advance_auto(self) -> None:
+        """Times are those of the program's own clock where it has one: the command itself starts for half a second."""
+        steps, memory, order = self.steps, self.one.directory / "auto", random.Random(1)
+        if (steps.gain()[1] or 0.0) <= LEAST_GAIN:
+            return
+        if not steps.auto_s:
+            shutil.rmtree(memory, ignore_errors=True)
+        while len(steps.auto_s) < RUNS or sum(steps.auto_s) < 60.0 * self.asked.auto_minutes:
+            self.step(lambda: self.auto_run(memory))
+        while len(steps.auto_turns.get("default", [])) < self.asked.rounds:
+            self.step(lambda: self.auto_round(memory, order))
+
+    def auto_run(self, memory: Path) -> str:
+        self.steps.auto_s.append(self.clocked(auto_job(self.one, memory)))
+        self.steps.auto_lost = lost(memory)
+        return f"auto, run {len(self.steps.auto_s)}: {self.steps.auto_s[-1]:.4g} s, {self.steps.auto_lost:.3%} lost"
+
+    def auto_round(self, memory: Path, order: random.Random) -> str:
+        ways = {"default": (self.one.job, {}), "tuned": self.started(), "auto": (auto_job(self.one, memory), {})}
+        took = {way: self.clocked(*ways[way]) for way in order.sample(list(ways), len(ways))}
+        for way, seconds in took.items():
+            self.steps.auto_turns.setdefault(way, []).append(seconds)
+        return f"auto, round {len(self.steps.auto_turns['default'])}: {took}"
+
+    def clocked(self, words: Sequence[str], variables: Mapping[str, str] | None = None) -> float:
+        time_s, _, clock_s = self.timed(words, variables)
+        return time_s if math.isnan(clock_s) else clock_s
 
 
 def last_number(pattern: str, text: str) -> float:
