@@ -55,6 +55,20 @@ static void ct__replay(struct ct_case_run *run)
     ct_comm_free(&direct);
 }
 
+/* All ranks of the world leave it together. */
+static void ct__at_all_counts(struct ct_case_run *run, int world)
+{
+    for (int i = 0; i < run->options->ranks; i++) {
+        run->ranks = run->options->rank_counts[i];
+        if (run->rank >= run->ranks)
+            continue;
+        /* With the number of cases so far, which a rank that had no part in them cannot know. */
+        ct_meet_release(run->rank, run->ranks, true, &run->number);
+        ct__replay(run);
+    }
+    ct_meet_release(run->rank, world, true, &run->number);
+}
+
 static int ct__run_all(struct ct_options *options)
 {
     struct ct_case_run run = {.options = options};
@@ -77,15 +91,11 @@ static int ct__run_all(struct ct_options *options)
     }
     struct ct_verdict all_here = {0};
     ct_meet_collect(run.rank, world, &all_here); /* some start late, which is no part of what cases take */
-    for (int i = 0; i < options->ranks; i++) {
-        run.ranks = options->rank_counts[i];
-        if (run.rank >= run.ranks)
-            continue;
-        /* With the number of cases so far, which a rank that had no part in them cannot know. */
-        ct_meet_release(run.rank, run.ranks, true, &run.number);
-        ct__replay(&run);
+    ct__at_all_counts(&run, world);
+    if (options->is_twice) {
+        ct_report_again();
+        ct__at_all_counts(&run, world);
     }
-    ct_meet_release(run.rank, world, true, &run.number);
     ct_types_free();
     ct_ops_free();
     return ct_report_close();

@@ -107,6 +107,10 @@ bool ct_options_parse(int argc, char **argv, struct ct_options *options)
             options->is_short = true;
             continue;
         }
+        if (strcmp(argv[i], "--twice") == 0) {
+            options->is_twice = true;
+            continue;
+        }
         if (strcmp(argv[i], "--nonblocking") == 0) {
             for (int k = 0; k < CT_REPLAYED; k++)
                 options->selected[k] = true;

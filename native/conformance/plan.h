@@ -22,7 +22,7 @@ struct ct_options {
     struct ct_size sizes[CT_MOST_SIZES];
     int size_count;
     bool selected[CT_REPLAYED];
-    bool is_short;
+    bool is_short, is_twice;
     long long max_bytes;
     long first_case, last_case;
     const char *left_out[CT_MOST_LEFT_OUT]; /* each some words: a case is left out whose text has them all */

@@ -25,6 +25,9 @@ void ct_report_start(long number, const char *text);
 void ct_report_finish(long number, const char *text, const struct ct_verdict *verdict);
 void ct_report_skip(const char *collective, int ranks, long long bytes);
 
+/* What comes now is what was already: how long it takes is told apart from the first time, which opens connections. */
+void ct_report_again(void);
+
 /* Writes the last line. Returns the exit code: 0, or 1 if a case failed. */
 int ct_report_close(void);
 

@@ -71,9 +71,9 @@ def test_arguments_name_the_bounds_in_the_rules_own_basis() -> None:
 
 
 def test_a_clean_run_passes() -> None:
-    said = "skip alltoall ranks=4 bytes=9999\ndone cases=12 failures=0 skipped=1 seconds=0.25\n"
+    said = "skip alltoall ranks=4 bytes=9999\ndone cases=12 failures=0 skipped=1 seconds=0.25 again=0.125\n"
     result = parse(said, running="case 12 scatter")
-    assert (result.passed, result.cases, result.cases_s) == (True, 12, 0.25)
+    assert (result.passed, result.cases, result.cases_s, result.again_s) == (True, 12, 0.25, 0.125)
     assert result.skipped == ("alltoall ranks=4 bytes=9999",)
     assert "12 cases" in result.message
     assert "1 sizes left out" in result.message

@@ -32,7 +32,7 @@ _LAST_WORDS = re.compile(r"Assertion failed|Abort\(|unknown key|unrecognized key
 class ConformanceResult:
     """What a replay found.
 
-    ``cases``: started ones, which took ``cases_s`` together, or less; ``failures``: one text per failed case that was
+    ``cases``: started ones, which took ``cases_s`` together, or less, of which ``again_s`` those of the second time; ``failures``: one text per failed case that was
     printed (the first two thousand), and ``failure_count`` all of them; ``crashed_case``: the one that ended the job or
     never ended, None if it went through; ``hung`` tells these two apart; ``unfinished``: the time was up while cases
     went on to end; ``skipped``: counts that were beyond the byte limit; ``detail``: the library's last words;
@@ -51,6 +51,7 @@ class ConformanceResult:
     detail: str
     wall_s: float
     cases_s: float
+    again_s: float = 0.0
     library_failures: int = 0
     unfinished: bool = False
     left_out: tuple[str, ...] = ()
@@ -272,5 +273,6 @@ def parse_output(
         detail=complaint or ("" if code in (0, None) else f"exit status {code}"),
         wall_s=wall_s,
         cases_s=float((totals or {}).get("seconds", wall_s)),
+        again_s=float((totals or {}).get("again", 0.0)),
         unfinished=unfinished,
     )
