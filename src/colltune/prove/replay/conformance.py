@@ -32,13 +32,13 @@ _LAST_WORDS = re.compile(r"Assertion failed|Abort\(|unknown key|unrecognized key
 class ConformanceResult:
     """What a replay found.
 
-    ``cases``: started ones, which took ``cases_s`` together, or less, of which ``again_s`` those of the second time; ``failures``: one text per failed case that was
-    printed (the first two thousand), and ``failure_count`` all of them; ``crashed_case``: the one that ended the job or
-    never ended, None if it went through; ``hung`` tells these two apart; ``unfinished``: the time was up while cases
-    went on to end; ``skipped``: counts that were beyond the byte limit; ``detail``: the library's last words;
-    ``command`` is what was run; ``library_failures``: failures that were taken out because the library has them
-    without the tuning too; ``left_out``: kinds of calls that were not tried further, since the library ends the job
-    there without it too.
+    ``cases``: started ones, which took ``cases_s`` together, or less, of which ``again_s`` those of the second time;
+    ``failures``: one text per failed case that was printed (the first two thousand), and ``failure_count`` all of them;
+    ``crashed_case``: the one that ended the job or never ended, None if it went through; ``hung`` tells these two
+    apart; ``unfinished``: the time was up while cases went on to end; ``skipped``: counts that were beyond the byte
+    limit; ``detail``: the library's last words; ``command`` is what was run; ``library_failures``: failures that were
+    taken out because the library has them without the tuning too; ``left_out``: kinds of calls that were not tried
+    further, since the library ends the job there without it too.
     """
 
     command: tuple[str, ...]
