@@ -40,6 +40,7 @@ def tuned(tmp_path: Path) -> colltune.Tuned:
     with Journal.create(tmp_path / JOURNAL, HERE) as journal:
         here = Scenario("allreduce", 1, 2, 4096)
         journal.append([Sample(here, RING, Status.OK, (3e-6, 1e-6, 2e-6)), Sample(here, DEFAULT, Status.HUNG)])
+        journal.append([Sample(here, DEFAULT, Status.OK, (6e-6, 5e-6, 4e-6))])
     return colltune.load(tmp_path)
 
 
@@ -55,8 +56,8 @@ def test_frames_hold_every_sample_and_every_decision(tuned: colltune.Tuned) -> N
     pytest.importorskip("pandas")
     samples, decisions = tuned.samples(), tuned.decisions()
     assert samples["median_s"].tolist()[0] == pytest.approx(2e-6)
-    assert samples["status"].tolist() == ["ok", "hung"]
-    assert samples["median_s"].isna().tolist() == [False, True]
+    assert samples["status"].tolist() == ["ok", "hung", "ok"]
+    assert samples["median_s"].isna().tolist() == [False, True, False]
     assert decisions.loc[0, ["choice", "verdict", "kept", "comparisons"]].tolist() == ["ring", "kept", True, 2]
     assert decisions.loc[0, "low"] == 1.25
     assert decisions.loc[0, "speedup"] == pytest.approx(1.375)
@@ -119,35 +120,27 @@ def test_the_command_and_the_function_take_the_same() -> None:
     assert shown - {"help", "out", "counts", "json"} == taken - {"listener"} == set(offered(TuneArguments))
 
 
-@pytest.fixture
-def drawn(tuned: colltune.Tuned) -> colltune.Tuned:
-    """The same with a time of the default beside that of the rule."""
-    with Journal.open(tuned.directory / JOURNAL, HERE) as journal:
-        journal.append([Sample(Scenario("allreduce", 1, 2, 4096), DEFAULT, Status.OK, (6e-6, 5e-6, 4e-6))])
-    return colltune.load(tuned.directory)
-
-
-def test_a_tuning_is_shown_in_a_line_and_in_a_notebook_with_its_headline_and_curves(drawn: colltune.Tuned) -> None:
-    assert len(repr(drawn)) < 300
-    assert drawn.environment.mpi in repr(drawn)
-    shown = drawn._repr_html_()
+def test_a_tuning_is_shown_in_a_line_and_in_a_notebook_with_its_headline_and_curves(tuned: colltune.Tuned) -> None:
+    assert len(repr(tuned)) < 300
+    assert tuned.environment.mpi in repr(tuned)
+    shown = tuned._repr_html_()
     assert "<b>1 node x 2 ranks: allreduce 1.38x (at least 1.25)" in shown
-    assert f"colltune env {drawn.directory})" in shown
+    assert f"colltune env {tuned.directory})" in shown
     assert "<Tuned" not in shown
     assert shown.count("<svg") == 1
     assert "allreduce, 1 x 2" in shown
 
 
-def test_the_curves_are_drawn_of_what_was_measured_and_saved(drawn: colltune.Tuned, tmp_path: Path) -> None:
-    picture = drawn.plot("allreduce")
+def test_the_curves_are_drawn_of_what_was_measured_and_saved(tuned: colltune.Tuned, tmp_path: Path) -> None:
+    picture = tuned.plot("allreduce")
     assert picture.save(tmp_path / "curves.svg").read_text() == picture.svg
     assert picture.save(tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(InputError, match=r"ends in \.svg or \.png"):
         picture.save(tmp_path / "curves.gif")
     with pytest.raises(InputError, match="There is allreduce on 1 x 2"):
-        drawn.plot("bcast")
+        tuned.plot("bcast")
     with pytest.raises(InputError, match="nothing of that was measured"):
-        drawn.plot(nodes=7)
+        tuned.plot(nodes=7)
 
 
 def test_evaluations_are_functions_too() -> None:

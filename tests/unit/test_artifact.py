@@ -29,9 +29,6 @@ def test_every_row_of_the_results_has_a_step_or_a_reason() -> None:
         "a row of docs/results.md came or went: say in benchmarks/artifact.py what makes it"
     )
     assert set(artifact.STEPS) <= set(artifact.ROWS.values()), "a step makes no row"
-
-
-def test_all_steps_together_take_an_hour_at_most() -> None:
     assert sum(step.minutes for step in artifact.STEPS.values()) <= artifact.MOST_MINUTES
 
 
@@ -47,9 +44,7 @@ def test_each_step_names_a_program_that_writes_its_file_and_knows_its_options(na
         assert re.search(rf'add_argument\("{option}"', text), option
 
 
-def test_a_step_that_is_not_done_in_its_time_is_ended_with_what_it_started(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_step_that_overruns_is_ended_with_what_it_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     slow = tmp_path / "slow.py"
     slow.write_text("import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])\n")
     monkeypatch.setattr(artifact, "ROOT", tmp_path)

@@ -43,24 +43,22 @@ Gain = Callable[[Scenario], float]
 class Launches:
     """Fresh simulated launches, and the clock that they and their measurements take from."""
 
-    def __init__(self, gain: Gain, noise: Noise, seed: int, launch_s: float = 2.0) -> None:
-        self._gain, self._noise, self._seed, self._launch_s = gain, noise, seed, launch_s
-        self.now_s = 0.0
-        self.count = 0
+    def __init__(self, gain: Gain, noise: Noise, seed: int) -> None:
+        self._gain, self._noise, self._seed = gain, noise, seed
+        self.sources: list[SimulatedSource] = []
         self.seen: list[Sample] = []
 
+    @property
+    def count(self) -> int:
+        return len(self.sources)
+
+    @property
+    def now_s(self) -> float:
+        return 2.0 * self.count + sum(source.now_s for source in self.sources)
+
     def open(self) -> SimulatedSource:
-        self.count += 1
-        self.now_s += self._launch_s
-        outer = self
-
-        class Timed(SimulatedSource):
-            def measure(self, points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
-                for point, samples in super().measure(points, effort):
-                    outer.now_s += sum(sample.cost_s for sample in samples)
-                    yield point, samples
-
-        return Timed(ENVIRONMENT, self.truth, self._seed, self.count, self._noise)
+        self.sources.append(SimulatedSource(ENVIRONMENT, self.truth, self._seed, self.count + 1, self._noise))
+        return self.sources[-1]
 
     def truth(self, scenario: Scenario, choice: Choice) -> float | Status:
         return default_s(scenario) * math.exp(-self._gain(scenario) if choice != DEFAULT else 0.0)
@@ -136,13 +134,6 @@ def test_what_is_not_worth_its_time_is_left_and_what_is_worth_it_is_proven() -> 
     assert sum(one.scenario.size_bytes >= LARGE for one in left) < 0.1 * len(left)
     assert paid.unpaid > 0
     assert launches.now_s < 0.25 * free.clock()
-
-
-def test_no_launch_begins_where_nothing_is_worth_one() -> None:
-    launches = Launches(lambda _scenario: 0.3, NOISE, 0)
-    paid = replace(audit(launches, lambda _scenario: 0.3), least_gain=lambda _captured: 1e6)
-    assert {one.why for one in paid.run(400.0)} == {Why.NOT_WORTH}
-    assert launches.count == 0
 
 
 def run(gain: Gain, noise: Noise = NOISE, seed: int = 0, budget_s: float = 200.0) -> tuple[list[Decision], Launches]:
@@ -224,10 +215,13 @@ def test_with_little_time_only_what_was_compared_itself_is_kept() -> None:
     assert partly  # in some of these the proof came to an end for most of the regions
 
 
-def test_nothing_is_launched_without_time_and_nothing_is_refused_for_it() -> None:
+def test_nothing_is_launched_without_time_or_where_nothing_is_worth_it_and_nothing_is_refused_for_it() -> None:
     found, launches = run(lambda _s: 0.3, budget_s=1.0)
     assert launches.count == 0
     assert {d.verdict for d in found} == {Verdict.NOT_TRIED}
+    paid = replace(audit(launches, lambda _s: 0.3), least_gain=lambda _captured: 1e6)
+    assert {one.why for one in paid.run(400.0)} == {Why.NOT_WORTH}
+    assert launches.count == 0
 
 
 @pytest.mark.parametrize("budget_s", [15.0, pytest.param(40.0, marks=pytest.mark.slow)])
@@ -275,9 +269,7 @@ def test_what_wins_from_a_common_start_and_loses_by_another_convention_is_refuse
     ("gain", "late", "verdict"),
     [(0.3, 0.8, "kept"), (0.3, 1.02, "kept"), (0.3, 1.1, "refused"), (-0.3, 0.8, "refused")],
 )
-def test_late_ranks_are_looked_at_where_a_claim_may_stand_and_before_it_does(
-    gain: float, late: float, verdict: str
-) -> None:
+def test_late_ranks_are_looked_at_where_a_claim_may_stand_and_before(gain: float, late: float, verdict: str) -> None:
     """They cost as much as the common start: what gains nothing is refused without them."""
     asked: list[bool] = []
 
@@ -374,15 +366,12 @@ def test_results_can_be_had_at_any_time() -> None:
     launches = Launches(lambda _s: 0.3, NOISE, 0)
     cut = audit(launches, lambda _s: 0.3)
 
-    class EndedError(Exception):
-        pass
-
     def end(_results: object) -> None:
         if launches.count == FEWEST_LAUNCHES:
-            raise EndedError
+            raise KeyboardInterrupt
 
     cut.progress = end
-    with pytest.raises(EndedError):
+    with pytest.raises(KeyboardInterrupt):
         cut.run(200.0)
     assert {d.scenario for d in cut.results()} == set(GRID)
     assert cut.rest_s() >= 0.0

@@ -77,9 +77,7 @@ def longer(*lines: bytes) -> bytes:
         (lambda: longer(encode(Note("file"))), "not an entry"),
     ],
 )  # fmt: skip
-def test_an_entry_that_exceeds_a_limit_is_set_aside_with_its_reason(
-    store: SiteStore, make: Callable[[], bytes], reason: str
-) -> None:
+def test_an_entry_beyond_a_limit_is_set_aside(store: SiteStore, make: Callable[[], bytes], reason: str) -> None:
     good, bad = store.add(entry(1)), make()
     name = plant(store, bad)
     began_s = time.process_time()
@@ -181,20 +179,13 @@ def test_a_reason_is_no_way_to_read_a_private_file(store: SiteStore, tmp_path: P
     assert b"PRIVATE KEY" not in printed_status(store)
 
 
-def test_a_reason_is_printed_without_its_escape_sequences(store: SiteStore) -> None:
+def test_a_reason_and_the_text_of_an_entry_are_printed_without_their_escape_sequences(store: SiteStore) -> None:
     name = f"{KEY}-{'11' * 32}"
     (store.quarantine / f"{name}.jsonl.gz").touch()
     (store.quarantine / f"{name}.reason").write_text("\x1b]0;title\x07\x1b[2J\u202edone\r\n")
-    printed = printed_status(store)
-    assert rb"\x1b]0;title\x07" in printed
-    assert rb"\u202edone" in printed
-    assert b"\x1b" not in printed
-
-
-def test_text_of_an_entry_is_printed_without_its_escape_sequences(store: SiteStore) -> None:
     store.add(replace(entry(1), environment=replace(HERE, machine="\x1b[31ma CPU\x9b2J")))
     printed = printed_status(store)
-    assert rb"a CPU\x9b2J" in printed
+    assert all(text in printed for text in (rb"\x1b]0;title\x07", rb"\u202edone", rb"a CPU\x9b2J"))
     assert b"\x1b" not in printed
 
 
