@@ -1,6 +1,6 @@
 """MPICH's selection files: what they decide for any call, however unlucky."""
 
-import json
+import os
 import random
 from dataclasses import replace
 from itertools import product
@@ -15,7 +15,7 @@ from mpich_trees import default_trees, leaves_of, meets
 from colltune.catalog import load
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
-from colltune.core.sample import DEFAULT, NONBLOCKING, TUNABLE, Choice, Scenario, SizeBasis, parse_choice
+from colltune.core.sample import DEFAULT, TUNABLE, Choice, Scenario, SizeBasis, parse_choice
 from colltune.emit.lint.json_text import DEEPEST
 from colltune.emit.mpich.below import written_by_file
 from colltune.emit.mpich.pruned import Known
@@ -145,40 +145,6 @@ def test_many_sizes_are_searched_in_groups(version: str, counts: tuple[int, int,
         call = Call("bcast", *shape, "parent", message_bytes=size)
         leaf = decide(parse_tree(files[GENERAL_FILE]), call, one.version)
         assert leaf.name == load("mpich", version).algorithm("bcast", chosen(rules, call)).selection_name
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_the_files_hold_nothing_that_this_mpich_refuses(version: str) -> None:
-    catalogue = load("mpich", version)
-    for collective in TUNABLE:
-        basis = catalogue.collective(collective).basis
-        rule_set = emitter(version).agreeing(random_rules(7, collective, basis, choices_in_file(catalogue, collective)))
-        for content in emitter(version).emit([rule_set]).values():
-            written = parse_tree(content)
-            if collective in NONBLOCKING and f"collective={collective}" not in written:
-                continue  # the device's file
-            tuned = written[f"collective={collective}"]["comm_type=intra"]
-            check_operators(tuned, emitter(version).version, collective)
-
-
-def check_operators(tree: Tree, version: tuple[int, int], collective: str) -> None:
-    if is_leaf(tree):
-        return
-    keys = list(tree)
-    for key in keys:
-        assert "any" not in key or key.endswith("=any")
-        assert not key.startswith(("comm_size<", "comm_avg_ppn<")) or "<=" in key, "means <= in some places"
-        if key.endswith("=any"):
-            assert key == keys[-1], "after any nothing may follow"
-        if "<" in key or key in ("comm_size=pow2", "comm_size=node_comm_size"):
-            assert key != keys[-1], "a comparison needs a sibling for the rest"
-        if key == "comm_avg_ppn=any":
-            assert version >= (4, 2)
-        if collective in ("gather", "scatter", "barrier"):
-            assert "msg_size" not in key
-        if collective.startswith(("allgather", "iallgather", "reduce_scatter")):
-            assert "avg_msg_size" not in key
-        check_operators(tree[key], version, collective)
 
 
 LEADING = ("allreduce", "barrier", "bcast", "reduce")
@@ -327,10 +293,12 @@ def test_a_call_is_what_the_scenario_measures() -> None:
 
 @pytest.mark.parametrize("version", ["4.0.3", "4.2.3", "5.0.2"])
 def test_golden_files(version: str) -> None:
-    """The files for a fixed set of rules, byte for byte. tests/golden/mpich/README says how to renew them."""
-    files = emitter(version).emit(golden_rules(version))
-    for name, content in files.items():
-        assert content == (GOLDEN / version[:3] / name).read_bytes()
+    """The files for a fixed set of rules, byte for byte. RENEW_GOLDEN=1 writes them anew."""
+    for name, content in emitter(version).emit(golden_rules(version)).items():
+        golden = GOLDEN / version[:3] / name
+        if "RENEW_GOLDEN" in os.environ:
+            golden.write_bytes(content)
+        assert content == golden.read_bytes()
 
 
 def golden_rules(version: str) -> list[RuleSet]:
@@ -355,11 +323,3 @@ def golden_rules(version: str) -> list[RuleSet]:
         RuleSet(name, basis(name).basis, tuple(Rule(*bounds, parse_choice(text)) for *bounds, text in some))
         for name, some in rows.items()
     ]
-
-
-if __name__ == "__main__":
-    for golden in ("4.0.3", "4.2.3", "5.0.2"):
-        for file, data in emitter(golden).emit(golden_rules(golden)).items():
-            json.loads(data)
-            (GOLDEN / golden[:3]).mkdir(parents=True, exist_ok=True)
-            (GOLDEN / golden[:3] / file).write_bytes(data)

@@ -37,27 +37,24 @@ def written(*rule_sets: RuleSet) -> dict[int, dict[int, list[MessageRule]]]:
     return parse_rules(emitter().emit(rule_sets)[RULES_FILE].decode(), RULES_FILE)
 
 
-def test_sizes_between_bounds_begin_one_byte_above() -> None:
+def test_sizes_between_bounds_begin_one_byte_above_and_fewer_ranks_than_were_tuned_meet_the_default() -> None:
     bounds = ((3, None, DEFAULT), (4, 64, DEFAULT), (4, 4096, Choice("binomial")), (4, None, DEFAULT),
               (None, None, DEFAULT))  # fmt: skip
     rules = RuleSet("bcast", SizeBasis.MESSAGE, tuple(Rule(None, *bound) for bound in bounds))
     of_four = [MessageRule(0, 0), MessageRule(65, 6), MessageRule(4097, 0)]
+    # Open MPI takes the first communicator size for all that are smaller.
     assert written(rules) == {7: {2: [MessageRule(0, 0)], 4: of_four, 5: [MessageRule(0, 0)]}}
 
 
-def test_a_call_on_fewer_ranks_than_were_tuned_meets_the_default() -> None:
-    """Open MPI takes the first communicator size for all that are smaller."""
-    rules = RuleSet("barrier", SizeBasis.NONE, (Rule(None, 63, None, DEFAULT), Rule(None, None, None, Choice("bruck"))))
-    assert written(rules)[6] == {2: [MessageRule(0, 0)], 64: [MessageRule(0, 4)]}
-
-
-@pytest.mark.parametrize("collective", ["allgather", "gather", "scatter", "barrier"])
-def test_no_size_decides_where_ranks_would_disagree(collective: str) -> None:
+def test_no_size_decides_where_ranks_would_disagree_and_sizes_are_total_where_the_library_counts_so() -> None:
     catalogue = load("openmpi", "5.0.11")
-    assert catalogue.collective(collective).basis is SizeBasis.NONE
-    choice = catalogue.choices(collective)[1]
-    for messages in written(RuleSet.always(collective, SizeBasis.NONE, choice)).popitem()[1].values():
-        assert [message.size for message in messages] == [0]
+    basis = {name: catalogue.collective(name).basis for name in COLLECTIVES}
+    assert [name for name in basis if basis[name] is SizeBasis.TOTAL] == ["alltoall"]
+    for collective in ("allgather", "gather", "scatter", "barrier"):
+        assert basis[collective] is SizeBasis.NONE
+        rules = RuleSet.always(collective, SizeBasis.NONE, catalogue.choices(collective)[1])
+        for messages in written(rules).popitem()[1].values():
+            assert [message.size for message in messages] == [0]
 
 
 def test_parameters_are_in_their_columns() -> None:
@@ -89,11 +86,6 @@ def test_a_call_in_place_keeps_the_default() -> None:
     """Its send count is 0, as a rule, so the library compares 0 bytes whatever the size."""
     rules = emitter().expressible(RuleSet.always("alltoall", SizeBasis.TOTAL, Choice("pairwise")), shapes(1, 4))
     assert written(rules)[3][2] == [MessageRule(0, 0), MessageRule(1, 2)]
-
-
-def test_sizes_are_total_where_the_library_counts_so() -> None:
-    collective = load("openmpi", "5.0.11").collective
-    assert [name for name in COLLECTIVES if collective(name).basis is SizeBasis.TOTAL] == ["alltoall"]
 
 
 def two_shapes(flat: Choice, packed: Choice) -> RuleSet:
