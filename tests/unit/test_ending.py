@@ -6,8 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from test_report import GATE, HERE, RING, RULES, SAMPLES, SUMMARY, findings
-from written_summary import read_summary
+from test_report import BUDGET, GATE, HERE, RING, RULES, SAMPLES, findings
 
 from colltune.cli import display
 from colltune.cli.display import Display
@@ -43,9 +42,7 @@ _VERDICTS = [Verdict.KEPT, Verdict.PROVISIONAL, Verdict.REFUSED, Verdict.NOT_TRI
 
 def test_it_says_what_was_gained_where_how_sure_what_it_took_and_what_would_be_enough() -> None:
     late = {**GATE[1], "scenario": ["allreduce", 2, 2, 16384], "verdict": "not tried", "reason": "no time"}
-    budget = {"budget_s": 60.0, "fixed_cost_s": 9.0, "budget_for_all_s": 700.0}
-    summary = read_summary({**SUMMARY, "gate": [*GATE, late], **budget})
-    text = "\n".join(ending(Findings(HERE, {"allreduce": RULES}, summary, SAMPLES)))
+    text = "\n".join(ending(findings(gate=[*GATE, late], **BUDGET)))
     words = " ".join(text.split())
     assert words.startswith("this job 2 nodes x 2 ranks per node: 1 collective faster collective from to")
     assert "allreduce 4 KiB 4 KiB 2.00x 1.90x 4 KiB: 20 us -> 10 us, 2.00x" in words
@@ -53,6 +50,7 @@ def test_it_says_what_was_gained_where_how_sure_what_it_took_and_what_would_be_e
     assert "not tried  1 shape and size: --budget 12m would be enough for all" in text
     assert "50% outside the collectives" in words
     assert "1 core-hours" in words
+    assert ending(findings(gate=[]))[0].startswith("this job   The library's own choice stands everywhere")
 
 
 def test_what_share_of_the_calls_is_decided_counts_the_whole_job_most() -> None:
@@ -95,11 +93,6 @@ def test_what_more_time_may_bring_is_said_as_far_as_what_was_tried_did_hold() ->
     words = " ".join(" ".join(ending(found)).split())
     assert "12m would be enough for all, and may bring 1.13 in place of 1.07 over all of its calls" in words
     assert "may bring" not in " ".join(ending(replace(found, samples=samples[:2])))
-
-
-def test_nothing_gained_is_said_first() -> None:
-    text = " ".join(ending(replace(findings(*SAMPLES), summary=read_summary({**SUMMARY, "gate": []})))[:1])
-    assert text.startswith("this job   The library's own choice stands everywhere")
 
 
 @pytest.mark.parametrize("width", [WIDTH, 60])
@@ -184,11 +177,9 @@ def test_what_pays_is_named_with_both_times_and_the_setting() -> None:
     assert "reduce_scatter of 256 KiB on 1 x 2 (96 page faults in a call: 210 us, 26 us" in text
     assert text.endswith(setting_text())
     assert "bcast" not in text
-
-
-@pytest.mark.parametrize("sample", [replace(PAYS, kept_s=205e-6), replace(PAYS, choice=Choice("ring"))])
-def test_what_hardly_pays_or_is_not_the_default_is_not_named(sample: Sample) -> None:
-    assert page_faults_of([sample]) == ""
+    # What hardly pays or is not the default is not named.
+    for sample in (replace(PAYS, kept_s=205e-6), replace(PAYS, choice=Choice("ring"))):
+        assert page_faults_of([sample]) == ""
 
 
 def test_a_choice_counts_by_the_state_in_which_it_gains_less() -> None:

@@ -99,10 +99,15 @@ def run_of(name: str, strategy: str, seed: int, *slowdowns: float, stop: int | N
 
 def test_what_the_replay_says_is_what_can_be_worked_out(grid: Grid) -> None:
     grid = replace(grid, spread=np.ones((*grid.time_s.shape, 7)))  # no noise
+
+    def cost_s(scenario: Scenario, choice: Choice) -> float:
+        return MeasuringCost().of(grid.time(scenario, choice))
+
     run = simulate(grid, "believer", Believer, 0, pace=Pace(growth=0.0, dense=1000, kept=100.0))
     large = sum(s.size_bytes >= 1024 for s in grid.scenarios)
     first = run.steps[0]
     assert first.share == pytest.approx(1 / 60)
+    assert first.cost == pytest.approx(sum(cost_s(grid.scenarios[0], c) for c in (A, B)) / run.total_s)
     assert first.metrics.slowdown == pytest.approx(1.0 + large / 60)
     assert first.metrics.mistakes == pytest.approx(large / 60)
     assert first.metrics.accuracy == pytest.approx(1 - large / 60)
@@ -110,8 +115,10 @@ def test_what_the_replay_says_is_what_can_be_worked_out(grid: Grid) -> None:
     assert run.steps[-1].metrics.slowdown == 1.0
     assert run.steps[-1].metrics.r2 == pytest.approx(1.0, abs=0.01)  # repetitions scatter
     assert run.stop.share == pytest.approx(0.5)
-    model = sum(MeasuringCost().of(grid.time(s, c)) for s in grid.scenarios for c in (A, B))
-    assert run.total_s == pytest.approx(model)
+    assert (run.at(0.0), run.at(run.stop.cost)) == (None, run.stop.metrics)
+    assert run.total_s == pytest.approx(sum(cost_s(s, c) for s in grid.scenarios for c in (A, B)))
+    marked = simulate(grid, "believer", Believer, 0, pace=Pace(marks=(0.05, 0.2)))
+    assert [step.share for step in marked.steps] == pytest.approx([0.05, 0.2])
 
 
 def test_what_the_table_says_of_the_cost_counts(tmp_path: Path) -> None:
@@ -121,11 +128,6 @@ def test_what_the_table_says_of_the_cost_counts(tmp_path: Path) -> None:
     run = simulate(grid, "believer", Believer, 0)
     assert run.total_s == pytest.approx(120 * 0.25)
     assert run.steps[0].cost == pytest.approx(2 / 120)
-
-
-def test_states_can_be_scored_at_given_shares_only(grid: Grid) -> None:
-    run = simulate(grid, "believer", Believer, 0, pace=Pace(marks=(0.05, 0.2)))
-    assert [step.share for step in run.steps] == pytest.approx([0.05, 0.2])
 
 
 def test_curves_take_the_last_state_paid_for_on_either_axis() -> None:
@@ -138,9 +140,7 @@ def test_curves_take_the_last_state_paid_for_on_either_axis() -> None:
     np.testing.assert_array_equal(by_pairs.median, [np.nan, 3.0, 1.0])
     assert by_time.seeds == 3
     assert places_on(Axis.TIME, runs)[0] == pytest.approx(0.5)
-
-
-def test_a_state_that_some_seeds_have_not_reached_is_the_median_of_the_others() -> None:
+    # A state that some seeds have not reached is the median of the others.
     late = Run("g", "s", 1, run_of("g", "s", 1, 5.0, 1.0).steps[1:], None)
     found = curve([run_of("g", "s", 0, 2.0, 1.0), late], "slowdown", Axis.TIME, np.array([0.5, 1.0]))
     np.testing.assert_array_equal(found.median, [2.0, 1.0])
@@ -286,7 +286,7 @@ def test_processes_and_one_process_give_the_same_runs(grid: Grid) -> None:
     assert not alone.cut
 
 
-def test_time_that_runs_out_leaves_what_is_done_and_says_so(grid: Grid) -> None:
+def test_time_that_runs_out_leaves_what_is_done_and_what_is_known_is_not_simulated_again(grid: Grid) -> None:
     with pytest.raises(InputError, match="more --minutes"):
         evaluate([grid], Plan(contestants([BELIEVER]), limit_s=0.0))
 
@@ -296,9 +296,6 @@ def test_time_that_runs_out_leaves_what_is_done_and_says_so(grid: Grid) -> None:
 
     cut = evaluate([grid], Plan(contestants([BELIEVER]), seeds=5), interrupt)
     assert (cut.cut, len(cut.runs)) == (True, 2)
-
-
-def test_a_tuning_that_is_known_is_not_simulated_again(grid: Grid) -> None:
     done = {("t/bcast", BELIEVER, seed) for seed in (0, 2)}
     assert [run.seed for run in evaluate([grid], Plan(contestants([BELIEVER]), seeds=4, done=done)).runs] == [1, 3]
     assert not evaluate([grid], Plan(contestants([BELIEVER]), seeds=1, done=done)).runs
@@ -346,7 +343,11 @@ def test_the_command_leaves_tables_and_plots(tmp_path: Path) -> None:
         assert words in done.stdout
     steps = list(csv.DictReader((out / "steps.csv").open()))
     assert {(row["strategy"], row["seed"]) for row in steps} == {(s, k) for s in who.split(",") for k in "01"}
-    assert {"reach.csv", "stops.csv", "curves.csv"} <= {path.name for path in out.iterdir()}
+    reach = list(csv.DictReader((out / "reach.csv").open()))
+    assert {(row["grid"], row["strategy"], row["seeds"]) for row in reach} == {
+        ("t/bcast", s, "2") for s in who.split(",")
+    }
+    assert {"stops.csv", "curves.csv"} <= {path.name for path in out.iterdir()}
     assert {path.name.split("-")[0] for path in (out / "t4").iterdir()} == {"random", "test_evaluation"}
     assert len(list(out.glob("*.png"))) == 12
     assert (out / "slowdown_by_time.png").read_bytes().startswith(b"\x89PNG")
