@@ -10,6 +10,7 @@ from typing import TypedDict, Unpack
 import pytest
 from memory_bench import MemoryBench, MemoryLibrary, decided_by
 
+from bench_laws import BenchContract
 from colltune.core.errors import InputError
 from colltune.core.proven import THRESHOLD, Decision, StopReason, Verdict
 from colltune.core.sample import DEFAULT, Choice, Scenario, Status
@@ -236,3 +237,15 @@ def test_sizes_that_are_named_are_tuned_and_no_rule_spans_a_cliff_that_was_looke
     whole = [rules.evaluate(Scenario("bcast", bench.nodes, bench.ppn, size)) for size in named.sizes]
     assert whole == [RING, RING, DEFAULT, RING, RING]
     assert rules.evaluate(Scenario("bcast", bench.nodes, bench.ppn, 46339)) == DEFAULT
+
+
+class TestMemoryBench(BenchContract):
+    """What is tuned in memory says something of real benches."""
+
+    def make(self) -> MemoryBench:
+        return MemoryBench(truth)
+
+
+class TestMemoryLibrary(BenchContract):
+    def make(self) -> MemoryLibrary:
+        return MemoryLibrary(truth)
