@@ -1,7 +1,4 @@
-"""What other benchmarks and tools wrote: logs with labels and colours, cut off, in other encodings.
-
-Each file gets its own reader, or one line that says what it is.
-"""
+"""What other tools wrote, in any disguise: each file gets its own reader, or one line that says what it is."""
 
 import gzip
 import re
@@ -250,23 +247,18 @@ def compared(a: Path, b: Path, **shape: int) -> tuple[Verification, str]:
     return colltune.compare(a, b, note=said.append, **shape), "\n".join(said)
 
 
-def test_of_osu_the_tables_of_collectives_are_read_and_the_others_passed_over() -> None:
+def test_of_osu_the_tables_of_collectives_of_imb_the_slowest_rank_and_of_reprompi_the_median_is_read() -> None:
     read = parse_output((OUTPUT / "osu.txt").read_bytes(), OUTPUT / "osu.txt", (2, 1))
     assert read.program == "OSU"
     assert {scenario.collective for scenario, _ in read.times_s} == {"allreduce"}
     assert len(read.times_s) == 19
     assert read.times_s[Scenario("allreduce", 2, 1, 1 << 20), ""] == [pytest.approx(558.56e-6)]
-
-
-def test_imb_gives_the_slowest_rank_and_reprompi_the_median_of_each_run() -> None:
     imb = parse_output((OUTPUT / "imb_agent_on.txt").read_bytes(), OUTPUT / "imb_agent_on.txt")
     assert imb.times_s[Scenario("allreduce", 32, 44, 8), ""] == [pytest.approx(30.77e-6)]
-    repro = parse_output((OUTPUT / "reprompi.txt").read_bytes(), OUTPUT / "reprompi.txt", (2, 2))
-    assert repro.times_s[Scenario("allreduce", 2, 2, 1), ""] == [pytest.approx(3.05055e-6), pytest.approx(2.7941e-6)]
-
-
-def test_ranks_of_a_later_run_are_not_those_of_an_earlier_one() -> None:
     text = (OUTPUT / "reprompi.txt").read_text()
+    repro = parse_output(text.encode(), OUTPUT / "reprompi.txt", (2, 2))
+    assert repro.times_s[Scenario("allreduce", 2, 2, 1), ""] == [pytest.approx(3.05055e-6), pytest.approx(2.7941e-6)]
+    # Ranks of a later run are not those of an earlier one.
     first, second = text.split("# Execution time: 0s\n")[:2]
     later = f"{first}{second.replace('nprocs=4', 'nprocs=8')}".encode()
     assert {len(one) for one in parse_output(later, OUTPUT / "reprompi.txt", (2, 2)).times_s.values()} == {1}

@@ -83,20 +83,16 @@ def test_what_is_said_of_each_recorded_machine(name, tmp_path):
     assert f"| {name} |" in (RECORDED / "README.md").read_text(encoding="utf-8")
 
 
-def test_processors_caches_and_memory_of_a_two_socket_node():
-    found = read_features(synthetic())
-    assert (found.cores, found.threads, found.sockets, found.numa_nodes) == (8, 16, 2, 2)
-    assert (found.l3_mib, found.cpu_max_ghz) == (40.0, 3.3)
-
-
 def test_a_limit_of_no_period_is_no_limit():
     for quota in ("100000 0", "max 100000", "9" * 5000 + " 100000", "x", ""):
         assert "limit" not in read_conditions(RecordedMachine({"sys/fs/cgroup/cpu.max": quota})), quota[:20]
 
 
-def test_processors_that_are_offline_do_not_count():
-    machine = synthetic(threads=1, extra={f"{CPU}/online": "0-3\n"})
-    found = read_features(machine)
+def test_processors_caches_and_memory_of_a_two_socket_node_without_those_that_are_offline():
+    found = read_features(synthetic())
+    assert (found.cores, found.threads, found.sockets, found.numa_nodes) == (8, 16, 2, 2)
+    assert (found.l3_mib, found.cpu_max_ghz) == (40.0, 3.3)
+    found = read_features(synthetic(threads=1, extra={f"{CPU}/online": "0-3\n"}))
     assert (found.cores, found.threads, found.sockets, found.l3_mib) == (4, 4, 1, 20.0)
 
 
@@ -202,11 +198,14 @@ def test_a_record_keeps_the_features_and_no_names(tmp_path):
         assert read_conditions(again)["binding"] == "processors 0-3"
 
 
-def test_this_machine_is_recorded_as_it_is_read(tmp_path):
-    save_record(record(RunningMachine()), tmp_path / "here")
+def test_this_machine_is_recorded_as_it_is_read_and_shown_by_commands(tmp_path):
+    out = tmp_path / "machine.tar.gz"
+    assert CliRunner().invoke(app, ["doctor", "--record", str(out)]).exit_code == 0
     here = read_features(RunningMachine())
-    assert read_features(RecordedMachine.load(tmp_path / "here")) == here
+    assert read_features(RecordedMachine.load(out)) == here
     assert (here.threads or 0) >= 1
+    shown = CliRunner().invoke(app, ["doctor", "--features", "--machine", str(out), "--json"])
+    assert set(NUMBERS) <= set(json.loads(shown.stdout))
 
 
 def test_a_file_that_is_no_record_is_refused(tmp_path):
@@ -215,13 +214,6 @@ def test_a_file_that_is_no_record_is_refused(tmp_path):
     for path in (tmp_path / "x.tar.gz", tmp_path / "empty", tmp_path / "missing"):
         with pytest.raises(InputError, match="doctor --record"):
             RecordedMachine.load(path)
-
-
-def test_a_machine_is_recorded_and_shown_by_commands(tmp_path):
-    out = tmp_path / "machine.tar.gz"
-    assert CliRunner().invoke(app, ["doctor", "--record", str(out)]).exit_code == 0
-    shown = CliRunner().invoke(app, ["doctor", "--features", "--machine", str(out), "--json"])
-    assert set(NUMBERS) <= set(json.loads(shown.stdout))
 
 
 @given(st.text(max_size=80))
