@@ -15,7 +15,6 @@ DIR is code that is run: give your own clone. Nothing of it is part of colltune.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import importlib
 import io
@@ -36,7 +35,7 @@ from colltune_study.research.compare import write_csv
 from colltune_study.research.evaluation import load
 from colltune_study.research.learners.acclaim import AcclaimProgramLearner
 from colltune_study.research.learners.published import PublishedSettings, on_powers_of_two
-from part_of_grid import part_of
+from harness import options_of, part_of
 
 Floats = NDArray[np.float64]
 SETTINGS = PublishedSettings()
@@ -139,27 +138,13 @@ def their_modules(directory: Path) -> Modules:
         raise InputError(
             f"{directory} is no clone of ACCLAiM: {error}", "Give --acclaim a clone of pmodels/acclaim"
         ) from error
-    settings = {
-        "num_initial_points": SETTINGS.first,
-        "convergence_threshold": SETTINGS.threshold,
-        "timeout": 10**6,
-        "max_ppn": 1,
-        "system": "serial",
-    }
-    manager.parser.read_dict({"settings": settings})
+    settings = {"num_initial_points": SETTINGS.first, "convergence_threshold": SETTINGS.threshold, "timeout": 10**6}
+    manager.parser.read_dict({"settings": {**settings, "max_ppn": 1, "system": "serial"}})
     return Modules(learner, learner.jackknife, learner.RandomForestRegressor)
 
 
 COLUMNS = (
-    "table",
-    "points",
-    "choices",
-    "asked",
-    "same steps",
-    "first other",
-    "variance off",
-    "stop",
-    "same predictions",
+    *("table", "points", "choices", "asked", "same steps", "first other", "variance off", "stop", "same predictions"),
 )
 
 
@@ -186,7 +171,7 @@ def compared(grid: Grid, own: Walk, their: Walk) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("tables", nargs="*", type=Path)
     parser.add_argument("--acclaim", type=Path, required=True, metavar="DIR", help="a clone of pmodels/acclaim")
     parser.add_argument("--only", default="", help="tables with this in their name")

@@ -19,7 +19,6 @@ else running).
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import operator
@@ -46,6 +45,7 @@ from colltune.store.tuning import Tuning
 from colltune_study.simulated.simulated_cluster import NATIVE, Simulation, find_simgrid, open_simulation
 from colltune_study.simulated.smpi_cluster import SimulatedCluster
 from colltune_study.simulated.smpi_process import SimulatedCall, settings
+from harness import options_of
 from skeleton import ROOTED, Computing, Kind, Skeleton, computing_of, make_skeleton, order_of
 
 HERE = Path(__file__).resolve().parent
@@ -113,7 +113,7 @@ class Row:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("--only", default=",".join(CODES))
     parser.add_argument("--clusters", default=CLUSTERS)
     parser.add_argument("--budget", type=float, default=300.0, help="seconds of a tuning")

@@ -12,7 +12,6 @@ prints it.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import tempfile
@@ -20,22 +19,21 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench_learning import DATA, is_timed
 from colltune.core.errors import InputError
 from colltune.core.units import parse_duration
 from colltune_study.recorded.dataset import load_grids
 from colltune_study.research.delivery import by_cluster, deliver
+from harness import known_figures, options_of, write_figures
+from on_cluster import namespace_cluster, on_first_node, require_namespaces
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "tests" / "mpi"), str(ROOT / "benchmarks")]
-DATA = ROOT / "benchmarks" / "data"
-TARGET = Path("bench/budget.json")
 BUDGETS = ("30s", "2m", "5m")
 COLLECTIVES = ("bcast", "allreduce", "alltoall", "allgather")
 
 
 def tables(paths: Sequence[Path], budgets: Sequence[str]) -> dict[str, float]:
     found: dict[str, float] = {}
-    for path in paths or [p for p in sorted(DATA.glob("*")) if _is_timed(p)]:
+    for path in paths or [p for p in sorted(DATA.glob("*")) if is_timed(p)]:
         for name, grids in by_cluster(load_grids([path])).items():
             for budget in budgets:
                 try:
@@ -49,14 +47,8 @@ def tables(paths: Sequence[Path], budgets: Sequence[str]) -> dict[str, float]:
     return found
 
 
-def _is_timed(path: Path) -> bool:
-    return path.name.endswith((".csv.gz", ".parquet")) and "labels" not in path.name
-
-
 def on_cluster(budgets: Sequence[str]) -> dict[str, float]:
     """Wall time of the whole command, interpreter and page included."""
-    from on_cluster import namespace_cluster, on_first_node, require_namespaces
-
     require_namespaces()
     found: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as place, namespace_cluster(Path(place) / "cluster", 8) as cluster:
@@ -79,22 +71,20 @@ def on_cluster(budgets: Sequence[str]) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("--part", action="append", choices=("cluster", "tables"))
     parser.add_argument("--budget", action="append", help="30s, 2m and 5m if none is given")
     parser.add_argument("--tables", nargs="*", type=Path, default=[])
     options = parser.parse_args()
     parts, budgets = options.part or ["tables", "cluster"], options.budget or BUDGETS
-    figures: dict[str, float] = json.loads(TARGET.read_text()) if TARGET.exists() else {}
+    figures: dict[str, float] = known_figures("budget")
     if "tables" in parts:
         figures |= tables(options.tables, budgets)
     if "cluster" in parts:
         figures |= on_cluster(budgets)
     figures.pop("overrun_worst", None)
     figures = {"overrun_worst": max(v for k, v in figures.items() if k.startswith("overrun_")), **figures}
-    TARGET.parent.mkdir(exist_ok=True)
-    TARGET.write_text(json.dumps(figures, indent=2) + "\n")
-    print(json.dumps(figures, indent=2))
+    write_figures("budget", figures)
 
 
 if __name__ == "__main__":

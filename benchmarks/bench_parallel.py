@@ -17,23 +17,21 @@ Writes bench/parallel.json and prints it.
 
 from __future__ import annotations
 
-import argparse
 import heapq
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean
 
 from colltune.core.sample import Sample, Status
 from colltune.core.space import Point
-from colltune.core.topology import Top, Topology
 from colltune.schedule.contract import Packer, Placement, Task
 from colltune.schedule.durations import Durations
 from colltune.schedule.filling import FillingPacker
 from colltune.store.grid import Grid
 from colltune_study.recorded.dataset import load_grids
+from harness import options_of, part_of, write_figures
 from learned import Learned, learn
-from part_of_grid import part_of
+from papers.parallel import dragonfly
 
 TABLE = Path(__file__).parent / "data" / "simulated_dragonfly_1024.parquet"
 NODES = 64
@@ -44,11 +42,6 @@ def grids() -> list[Grid]:
     """The part of the table that 64 nodes can form."""
     found = load_grids([TABLE])
     return [part_of(grid, [row for row, s in enumerate(grid.scenarios) if s.nodes <= NODES]) for grid in found]
-
-
-def dragonfly(groups: int) -> Topology:
-    hosts = [f"n{host:02}" for host in range(NODES)]
-    return Topology.from_paths(hosts, [(f"g{host * groups // NODES}",) for host in range(NODES)], Top.CROSSBAR)
 
 
 def makespan_s(packer: Packer, campaigns: Sequence[Learned]) -> float:
@@ -95,7 +88,7 @@ def learned_figures(seeds: int, together: int) -> dict[str, float]:
     alone_s = [sum(campaign.machine_s for campaign in campaigns) for campaigns in serial]
     figures = {}
     for groups in GROUPS:
-        took_s = [makespan_s(FillingPacker(dragonfly(groups)), campaigns) for campaigns in parallel]
+        took_s = [makespan_s(FillingPacker(dragonfly(NODES, groups)), campaigns) for campaigns in parallel]
         name = f"speedup_{groups}_group{'s' if groups > 1 else ''}"
         figures[name] = mean(before / after for before, after in zip(alone_s, took_s, strict=True))
     figures["serial_s"] = mean(alone_s)
@@ -106,15 +99,12 @@ def learned_figures(seeds: int, together: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--together", type=int, default=4)
     options = parser.parse_args()
     figures = learned_figures(options.seeds, options.together)
-    text = json.dumps({name: round(value, 4) for name, value in figures.items()}, indent=2)
-    Path("bench").mkdir(exist_ok=True)
-    Path("bench/parallel.json").write_text(text + "\n")
-    print(text)
+    write_figures("parallel", {name: round(value, 4) for name, value in figures.items()})
 
 
 if __name__ == "__main__":

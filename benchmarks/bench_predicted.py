@@ -19,7 +19,6 @@ Writes OUT/predicted.json, OUT/predicted_tables.json and OUT/predicted_reliabili
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -50,6 +49,7 @@ from colltune_study.training.learned_times import learn_times, times_of
 from colltune_study.training.pair_kernel import amplitudes
 from colltune_study.training.pair_kernel_fit import fit_pair_theta, studies_of
 from colltune_study.training.train import FEWEST_SCENARIOS
+from harness import options_of
 
 DATA = Path(__file__).parent / "data"
 PICO = ("pico_leonardo", "pico_lumi", "pico_marenostrum5")
@@ -300,7 +300,7 @@ def time_part() -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("--tables", nargs="*", type=Path, default=[], help="further clusters, left out like the others")
     parser.add_argument("--parts", default="hardware,tunings,time", help="beside what is handed over")
     parser.add_argument("--reuse", action="store_true", help="take the hyperparameters of an earlier run, in OUT")

@@ -20,8 +20,6 @@ Needs no MPI.
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
 import shutil
 import tempfile
@@ -42,7 +40,7 @@ from colltune.site.store import SiteStore
 from colltune.store.grid import Grid
 from colltune_study.recorded.dataset import load_grids
 from colltune_study.research.delivery import Delivery, by_cluster, deliver, deliver_into
-from part_of_grid import part_of
+from harness import options_of, part_of, write_figures
 
 DATA = Path(__file__).parent / "data"
 JOBS, UPGRADE_AFTER, SLOWER = 6, 3, 1.3
@@ -167,7 +165,7 @@ def in_random_shapes(table: str, grids: Sequence[Grid], jobs: int, budget_s: flo
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("--tables", nargs="*", default=["pico_lumi", "pico_leonardo"])
     parser.add_argument("--collectives", nargs="*", default=[])
     parser.add_argument("--noise", nargs="*", type=float, default=[0.05, 0.15, 0.3])
@@ -189,10 +187,7 @@ def main() -> None:
     if asked.jobs:
         table, grids = next(iter(clusters.items()))
         figures |= in_random_shapes(table, grids, asked.jobs, asked.budget, asked.seed)
-    target = Path("bench/site.json")
-    target.parent.mkdir(exist_ok=True)
-    target.write_text(json.dumps(figures, indent=2) + "\n")
-    print(json.dumps(figures, indent=2))
+    write_figures("site", figures)
 
 
 if __name__ == "__main__":

@@ -14,8 +14,6 @@ machine changes less; the others are wall time. ``--keep``: make the store there
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import random
 import subprocess
@@ -38,6 +36,7 @@ from colltune.site.index import open_index, without_collections
 from colltune.site.knowledge import recall
 from colltune.site.store import SiteStore
 from colltune.store.tuning import MANIFEST, Tuning, save_tuning
+from harness import options_of, write_figures
 
 HERE = Environment("mpich", "5.0.2", "ab" * 32, "a CPU, 64 cores", 32, 32, "single")
 SHAPES = ((32, 32), (16, 32), (8, 32), (4, 32), (2, 32), (1, 32))
@@ -112,7 +111,7 @@ def place_of(kept: Path | None) -> Iterator[Path]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("--entries", type=int, default=10_000)
     parser.add_argument("--keep", type=Path)
     asked = parser.parse_args()
@@ -140,10 +139,7 @@ def main() -> None:
             _put(store, entry(-1 - number, time.time()))
         time_of("tune_16_new", lambda: tune_reads(store))
         figures["index_mib"] = round(store.index_path(key).stat().st_size / 2**20, 1)
-    target = Path("bench/site_store.json")
-    target.parent.mkdir(exist_ok=True)
-    target.write_text(json.dumps(figures, indent=2) + "\n")
-    print(json.dumps(figures, indent=2))
+    write_figures("site_store", figures)
 
 
 def _put(store: SiteStore, one: Entry) -> None:

@@ -13,11 +13,8 @@ Writes bench/switchback.json and prints it. --minutes: how long at most, by libr
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import re
-import sys
 import tempfile
 import time
 from collections import defaultdict
@@ -26,13 +23,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from colltune.mpi.detect import find_mpi
-from on_cluster import namespace_cluster, why_not
-
-ROOT = Path(__file__).resolve().parents[1]
-from cluster_applications import Site, latest_gain  # noqa: E402
+from harness import mpiexec_of, options_of, write_figures
+from on_cluster import namespace_cluster, require_namespaces
 
 # Of a program: the collective, arguments for a run of seconds (steps last), its calls in a step.
 PROGRAMS = {"solver": ("allreduce", ["1000"], 2), "fft_transpose": ("alltoall", ["64"], 4)}
+
+from cluster_applications import Site, latest_gain  # noqa: E402
+
 EFFECTS = (1.0, 1.2, 0.9, 1.05)
 RUN_S = 4.0
 
@@ -61,28 +59,23 @@ class Found:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("--minutes", type=float, default=8.0)
     parser.add_argument("--mpi", nargs="*", default=["mpich", "openmpi"])
     options = parser.parse_args()
-    reason = why_not()
-    if reason is not None:
-        sys.exit(f"no cluster of namespaces here: {reason}")
-    target = Path("bench/switchback.json")
-    target.parent.mkdir(exist_ok=True)
+    require_namespaces()
     found: list[Found] = []
     for mpi in options.mpi:
         until_s = time.monotonic() + 60.0 * options.minutes
         with tempfile.TemporaryDirectory() as name, namespace_cluster(Path(name) / "cluster", 4) as cluster:
-            folder = ".venv" if mpi == "mpich" else ".venv-openmpi"
-            installation = find_mpi(str(ROOT / folder / "bin" / "mpiexec"), os.environ)
+            installation = find_mpi(str(mpiexec_of(mpi)), os.environ)
             site = Site.open(cluster, installation, Path(name) / "site", 2)
             for one in runs(site, mpi, until_s):
                 found.append(one)
                 print(one, flush=True)
-                target.write_text(json.dumps(figures(found), indent=2) + "\n")
-    target.with_name("switchback-runs.json").write_text(json.dumps([asdict(one) for one in found], indent=1) + "\n")
-    print(json.dumps(figures(found), indent=2))
+                write_figures("switchback", figures(found), is_shown=False)
+    write_figures("switchback-runs", [asdict(one) for one in found], is_shown=False)
+    write_figures("switchback", figures(found))
 
 
 def runs(site: Site, mpi: str, until_s: float) -> Iterator[Found]:

@@ -12,17 +12,16 @@ averaged over the sizes of a collective. ``believes_round``: the speed-up that c
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bench_own import KEPT, Rounds, launches_of
 from colltune.core.sample import DEFAULT, Scenario
+from harness import write_figures
 
 Floats = NDArray[np.float64]
 PARTS = ("launch_together", "launch_own", "round_together", "round_own")
@@ -93,9 +92,7 @@ def main() -> None:
     if not shapes:
         sys.exit("bench/own holds no recorded launches: run make bench-own OWN='--osu DIR'")
     made = {key: value for shape in shapes for key, value in of_shape(shape).items()}
-    target = Path("bench/variance.json")
-    target.write_text(json.dumps(made, indent=2) + "\n")
-    print(json.dumps(made, indent=2))
+    write_figures("variance", made)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,6 @@ surely slower. ``against_auto``, ``against_mpitune_fast``: theirs over ours; ``a
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import random
 import shutil
@@ -54,8 +53,9 @@ from colltune.emit.intelmpi import asked as asked_of
 from colltune.judge.verdict import Comparison, compare_all, mean_speedup
 from colltune.mpi.detect import find_mpi
 from colltune.store.tuning import load_tuning
+from harness import options_of, write_figures
 from on_cluster import ROOT
-from vendor_place import AS_MANY, COLLECTIVES, EXPONENTS, KEPT, PATIENCE_S, SIZES, Place, place_of
+from vendor_place import AS_MANY, COLLECTIVES, EXPONENTS, PATIENCE_S, SIZES, Place, place_of
 
 TABLE, DUMP = "I_MPI_TUNING_BIN", "I_MPI_TUNING_BIN_DUMP"
 CALIBRATION, SEARCHED = 40, 400  # iterations: of a first look at its cost, and those in which the autotuner ends
@@ -298,7 +298,7 @@ def measured(place: Place, asked: argparse.Namespace, until_s: float) -> dict[st
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("--mpiexec", type=Path, default=ROOT / ".venv-intelmpi" / "bin" / "mpiexec")
     parser.add_argument("--shape", nargs="*", default=["4x2"], help="nodes x ranks per node, such as 4x2 8x1 1x2")
     parser.add_argument("--tuning-s", type=float, default=360.0)
@@ -311,9 +311,7 @@ def main() -> None:
         with place_of(shape, asked.mpiexec.absolute()) as place:
             found = measured(place, asked, time.monotonic() + 60.0 * asked.minutes)
         made |= found | ({key.removesuffix(f"_{shape}"): value for key, value in found.items()} if not made else {})
-        target = KEPT.with_name("intel.json")
-        target.write_text(json.dumps(made, indent=2) + "\n")
-    print(json.dumps(made, indent=2), flush=True)
+        write_figures("intel", made, is_shown=shape == asked.shape[-1])
 
 
 if __name__ == "__main__":

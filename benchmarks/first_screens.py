@@ -7,7 +7,6 @@ tuning in which nothing was proven faster, the page. The pages need chromium.
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import subprocess
@@ -19,9 +18,10 @@ from PIL import Image
 from rich.console import Console
 from rich.text import Text
 
+from harness import ROOT, options_of
 from record_terminal import COLUMNS, ROWS, on_terminal
 
-PICTURES = Path(__file__).parents[1] / "docs" / "design" / "pictures"
+PICTURES = ROOT / "docs" / "design" / "pictures"
 WIDTHS, HEIGHT = (390, 1280), 900
 OWN_PLACES = {sys.prefix: "/home/me/venv"}
 SCREENS = {
@@ -56,17 +56,12 @@ def draw_page(tuned: Path, name: str) -> None:
             picture = PICTURES / f"{name}-{width}.png"
             flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={profile}"]
             size = [f"--window-size={width},{HEIGHT}", f"--screenshot={picture}"]
-            subprocess.run(
-                [chromium, *flags, *size, page],
-                check=True,
-                capture_output=True,
-                timeout=120,
-            )
+            subprocess.run([chromium, *flags, *size, page], check=True, capture_output=True, timeout=120)
             Image.open(picture).convert("RGB").quantize(32).save(picture, optimize=True)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("tuned", type=Path)
     parser.add_argument("--here", type=Path, help="a tuning of this machine")
     parser.add_argument("--without-rules", type=Path, help="a tuning in which nothing was proven faster")

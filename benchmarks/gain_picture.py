@@ -8,7 +8,6 @@ each collective the recorded times on its largest job. Needs no MPI.
 
 from __future__ import annotations
 
-import argparse
 import math
 import tempfile
 from collections import defaultdict
@@ -30,8 +29,8 @@ from colltune.session.recorded_campaign import DRIFT_SD, LAUNCH_S, LAUNCH_SD
 from colltune.store.grid import Grid
 from colltune_study.recorded.dataset import load_grids
 from colltune_study.research.delivery import by_cluster, deliver_into
+from harness import ROOT, options_of
 
-ROOT = Path(__file__).parents[1]
 CLUSTERS = {"LUMI": "pico_lumi.csv.gz", "Leonardo": "pico_leonardo.csv.gz"}
 
 
@@ -75,7 +74,7 @@ def draw(axes: Axes, cluster: str, grid: Grid, rules: RuleSet | None) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "figures" / "gain.png")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--budget", type=float, default=300.0)

@@ -7,7 +7,6 @@ Needs SimGrid (apt-get install libsimgrid-dev). What was simulated before is tak
 
 from __future__ import annotations
 
-import argparse
 import os
 import tempfile
 import time
@@ -21,6 +20,7 @@ from colltune.measure.contract import Effort
 from colltune_study.simulated.simulated_cluster import open_simulation
 from colltune_study.simulated.smpi import STEPS
 from colltune_study.tables.collect import CollectOptions, collect, simulated_subject
+from harness import options_of
 
 COLLECTIVES = ("allgather", "allreduce", "alltoall", "bcast", "gather", "reduce", "reduce_scatter")
 COLUMNS = (
@@ -102,7 +102,7 @@ def save_small(source: Path, target: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(TABLES))
     parser.add_argument("--out", type=Path, default=Path("benchmarks/data"))
     options = parser.parse_args()

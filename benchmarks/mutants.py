@@ -217,25 +217,12 @@ class Copy:
 
     def pytest(self, *arguments: str, workers: int = 0) -> list[str] | None:
         """Which tests fail, or what else ended the run in another way than well; None where all pass."""
-        environ = {
-            **os.environ,
-            "PYTHONPATH": str(self.tree / "src"),
-            "OMP_NUM_THREADS": "1",
-            "PYTHONDONTWRITEBYTECODE": "1",
-        }
-        command = [
-            str(ROOT / ".venv" / "bin" / "python"),
-            "-m",
-            "pytest",
-            "-p",
-            "no:cacheprovider",
-            "--tb=no",
-            "-rfE",
-            *arguments,
-        ]
+        own = {"PYTHONPATH": str(self.tree / "src"), "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+        options = ["-p", "no:cacheprovider", "--tb=no", "-rfE"]
+        command = [str(ROOT / ".venv" / "bin" / "python"), "-m", "pytest", *options, *arguments]
         command += ["-n", str(workers)] if workers else []
         command += [f"--deselect={name}" for name in sorted(self.failing)]
-        ways = {"cwd": self.tree, "env": environ, "stdin": subprocess.DEVNULL, "timeout": _PATIENCE_S}
+        ways = {"cwd": self.tree, "env": {**os.environ, **own}, "stdin": subprocess.DEVNULL, "timeout": _PATIENCE_S}
         try:
             done = subprocess.run(command, **ways, capture_output=True, text=True)
         except subprocess.TimeoutExpired:

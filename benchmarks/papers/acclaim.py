@@ -16,9 +16,9 @@ from colltune_study.research.learners.scaling import Scaling
 from colltune_study.research.simulate import GOOD_ENOUGH, Run, simulate
 from colltune_study.research.strategies import ACCLAIM_CODE
 from colltune_study.research.tunings_summary import Axis, curve, places_on
+from harness import part_of
 from papers.entrants import OnPowersOfTwo, Watched, entrant
 from papers.study import Made, Study, at_mark, names_of, over_seeds, text_of
-from part_of_grid import part_of
 
 _SPLIT_MARKS = (0.03, 0.05, 0.1, 0.2, 0.5)
 # The paper's (figure 12), of which 1e-10 is the one that it goes on with.

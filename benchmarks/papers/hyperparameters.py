@@ -22,9 +22,9 @@ from colltune_study.research.metrics import score, select
 from colltune_study.research.simulate import Run, simulate
 from colltune_study.research.strategies import Contestant
 from colltune_study.research.tunings_summary import Axis
+from harness import part_of
 from papers.entrants import entrant
 from papers.study import Made, Study, text_of
-from part_of_grid import part_of
 
 _TRIALS = 20
 _FOLDS = 3

@@ -71,7 +71,7 @@ def _both(
     timelines = []
     for seed in range(seeds):
         tasks = random.Random(seed).sample(_tasks(grid), len(grid.scenarios))
-        timelines.append(simulate(make(_dragonfly(hosts, groups)), tasks, _WINDOW))
+        timelines.append(simulate(make(dragonfly(hosts, groups)), tasks, _WINDOW))
     return estimate([line.speedup for line in timelines]), estimate([at_once(line) for line in timelines])
 
 
@@ -90,6 +90,6 @@ def _tasks(grid: Grid) -> list[Task]:
     return tasks
 
 
-def _dragonfly(hosts: int, groups: int) -> Topology:
+def dragonfly(hosts: int, groups: int) -> Topology:
     names = [f"n{host:03}" for host in range(hosts)]
     return Topology.from_paths(names, [(f"g{host * groups // hosts}",) for host in range(hosts)], Top.CROSSBAR)

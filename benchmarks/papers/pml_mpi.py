@@ -24,9 +24,9 @@ from colltune_study.recorded.dataset import load_grids
 from colltune_study.research.figures import COLOURS, STYLES, new_panels, save
 from colltune_study.research.labels import draw_importances, forest_importances
 from colltune_study.training.learned_times import learn_times, times_of
+from harness import part_of
 from papers.entrants import entrant
 from papers.study import Made, Study
-from part_of_grid import part_of
 from scale_1024 import TABLE
 
 _SUITES = {name: suite for suite in (PICO, MPI_ADVANCE) for name in suite}
