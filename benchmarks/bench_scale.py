@@ -5,18 +5,16 @@ and place the first of 256 waiting points; then, as a measurement ends, choose w
 the last of these alone, which is what a running campaign pays for each point. Median of five.
 
 ``machine_s_1024``, ``slowdown_1024``: see scale_1024.py. ``decide_s_JOB``, ``rules_worst``, ``peak_mb``: see
-scale_decide.py. ``init_ms``: see scale_start.py. ``plan_NODES_MINUTES``, ``thinking_share_2048``,
-``check_limit_s``: see scale_plan.py. ``lookups_per_node_N``: see scale_lookups.py. ``request_kb_JOB``,
-``journal_mb_JOB`` and more of a store: see scale_store.py.
+scale_decide.py. ``init_ms``, ``lookups_per_node_N``: see scale_start.py. ``plan_NODES_MINUTES``,
+``thinking_share_2048``, ``check_limit_s``: see scale_plan.py. ``request_kb_JOB``, ``journal_mb_JOB`` and more of a
+store: see scale_store.py.
 
 Merges its figures into bench/scale.json and prints that.
 """
 
 from __future__ import annotations
 
-import json
 import random
-from pathlib import Path
 from statistics import median
 from time import perf_counter
 
@@ -27,10 +25,11 @@ from colltune.core.topology import Top
 from colltune.schedule.contract import Task
 from colltune.schedule.filling import FillingPacker
 from colltune.schedule.topology_files import of_paths, parse_slurm_conf
+from harness import known_figures, write_figures
 from scale_1024 import scale_1024
 from scale_decide import scale_decide
-from scale_lookups import scale_lookups
 from scale_plan import scale_plan
+from scale_start import scale_lookups
 from scale_store import scale_store
 
 HOSTS, PER_LEAF, LEAVES_PER_SPINE, WAITING = 10_000, 16, 25, 256
@@ -83,12 +82,7 @@ def main() -> None:
         **scale_lookups(),
         **scale_store(),
     }
-    path = Path("bench/scale.json")
-    path.parent.mkdir(exist_ok=True)
-    known = json.loads(path.read_text()) if path.exists() else {}
-    text = json.dumps({**known, **figures}, indent=2)
-    path.write_text(text + "\n")
-    print(text)
+    write_figures("scale", {**known_figures("scale"), **figures})
 
 
 if __name__ == "__main__":
