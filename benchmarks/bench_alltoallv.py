@@ -11,21 +11,20 @@ its parts. `--figures` also draws docs/figures/alltoallv_*.png.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import geometric_mean, median
 
 import numpy as np
 
-from alltoallv_figures import draw
 from alltoallv_parts import captured_shapes, explored_shapes
 from alltoallv_simulators import NETWORKS, Pattern, Timing, compile_cluster, simulate_own
 from colltune.alltoallv.lookup_table import LIBRARY, Setting, Shape
 from colltune_study.research.alltoallv_models import CostModel, Query, importances, plain_features, reduced_errors
 from colltune_study.research.time_models import COMPARED, unseen_error
+from harness import ROOT, write_figures
 from make_alltoallv_table import (
     HELD_OUT,
     HUGE,
@@ -49,12 +48,8 @@ SEEDS = range(3)
 
 def query(timing: Timing) -> Query:
     statistics = (timing.mean, timing.largest, timing.quartile_1, timing.quartile_3)
-    return Query(
-        timing.shape,
-        timing.setting,
-        timing.mean,
-        (*statistics, timing.deviation, timing.skewness, float(timing.peers)),
-    )
+    features = (*statistics, timing.deviation, timing.skewness, float(timing.peers))
+    return Query(timing.shape, timing.setting, timing.mean, features)
 
 
 def times_s(timings: Sequence[Timing]) -> np.ndarray:
@@ -71,12 +66,36 @@ def main() -> None:
     figures |= captured_shapes() | explored_shapes()
     figures |= compare_simulators(known)
     figures["repeated_deviation"] = max(repeated(known, network) for network, known in tables.items())
-    Path("bench").mkdir(exist_ok=True)
-    text = json.dumps(figures, indent=2)
-    Path("bench/alltoallv.json").write_text(text + "\n", encoding="utf-8")
-    print(text)
+    write_figures("alltoallv", figures)
     if parser.parse_args().figures:
-        draw(known.values(), HELD_OUT[0], SIZES)
+        draw(list(known.values()))
+
+
+def draw(timings: Sequence[Timing]) -> None:
+    """docs/figures/alltoallv_radix.png: ParAta's radix; alltoallv_batch.png: HieAta's nodes in flight."""
+    shape = HELD_OUT[0]
+    mine = [t for t in timings if t.shape == shape and t.pattern.distribution == "uniform"]
+    parata = [t for t in mine if t.setting.algorithm == "parata" and t.setting.batch == 0]
+    hieata = [t for t in mine if t.setting.algorithm == "hieata" and t.setting.radix == shape.ppn]
+    _plot("radix", f"ParAta, {shape.ranks} ranks", parata, lambda one: one.setting.radix)
+    title = f"HieAta (radix {shape.ppn}), {shape.nodes} nodes"
+    _plot("batch", title, hieata, lambda one: one.setting.batch or one.shape.nodes - 1)
+
+
+def _plot(axis: str, title: str, timings: Sequence[Timing], value: Callable[[Timing], int]) -> None:
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(6, 4))
+    for size in SIZES:
+        found = sorted((value(t), t.time_s * 1e6) for t in timings if t.pattern.largest == size)
+        axes.plot(*zip(*found, strict=True), marker="o", label=f"blocks up to {size} B")
+    axes.set(xscale="log", yscale="log", xlabel=axis, ylabel="time in us", title=title)
+    axes.set_xscale("log", base=2)
+    axes.legend()
+    figure.savefig(ROOT / "docs" / "figures" / f"alltoallv_{axis}.png", bbox_inches="tight")
 
 
 def known_on(network: str) -> Times:

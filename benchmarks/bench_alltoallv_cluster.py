@@ -14,9 +14,7 @@ needs root, iproute2 and gcc.
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,9 +45,8 @@ from colltune.core.sample import DEFAULT, Choice, Environment, Scenario
 from colltune.core.space import Point
 from colltune.machine.compile import build_parts, cache_directory
 from colltune.measure.contract import Effort
-from on_cluster import NamespaceCluster, namespace_cluster, why_not
-
-ROOT = Path(__file__).resolve().parents[1]
+from harness import ROOT, compiled, options_of, write_figures
+from on_cluster import NamespaceCluster, namespace_cluster, require_namespaces, run_inside
 
 MPICH = Path(sys.executable).parent / "mpiexec"
 TUNED = Choice("tuned")
@@ -89,17 +86,7 @@ class Place:
         return {**os.environ, **self.cluster.environment, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
 
     def run(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
-        done = subprocess.run(
-            self.cluster.inside(*command),
-            env=environment or self.environment,
-            capture_output=True,
-            text=True,
-            timeout=900,
-            check=False,
-        )
-        if done.returncode != 0:
-            sys.exit(f"{' '.join(command)}\nfailed with {done.returncode}: {done.stderr}")
-        return done.stdout
+        return run_inside(self.cluster, command, more=environment, to=None)
 
 
 @dataclass(frozen=True)
@@ -121,8 +108,7 @@ def place(shape: Shape, keep: Path | None = None) -> Iterator[Place]:
         directory = Path(name)
         mpicc = MPICH.with_name("mpicc")
         for name in {application[0] for application in APPLICATIONS.values()}:
-            source = ROOT / "examples" / f"{name}.c"
-            subprocess.run([str(mpicc), "-O2", str(source), "-o", str(directory / name)], check=True)
+            compiled(mpicc, ROOT / "examples" / f"{name}.c", directory / name)
         measure = build_parts(mpicc, AGENT_PARTS, cache_directory(os.environ))
         with namespace_cluster(directory / "cluster", shape.nodes, realtime=False) as cluster:
             tuned = (keep or directory) / str(shape)
@@ -268,7 +254,7 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("--shapes", default="8x1,4x4")
     parser.add_argument("--budget", default="150s")
     parser.add_argument("--rounds", type=int, default=6)
@@ -276,13 +262,8 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(APPLICATIONS), help="applications")
     parser.add_argument("--keep", type=Path, help="where tunings are kept, and looked for")
     options = parser.parse_args()
-    reason = why_not()
-    if reason is not None:
-        sys.exit(f"no namespace cluster here: {reason}")
-    text = json.dumps(measure(options), indent=2)
-    Path("bench").mkdir(exist_ok=True)
-    Path("bench/alltoallv_cluster.json").write_text(text + "\n", encoding="utf-8")
-    print(text)
+    require_namespaces()
+    write_figures("alltoallv_cluster", measure(options))
 
 
 if __name__ == "__main__":

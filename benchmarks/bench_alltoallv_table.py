@@ -15,8 +15,6 @@ All on our simulated clusters. Prints the figures and keeps them in bench/alltoa
 
 from __future__ import annotations
 
-import argparse
-import json
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -46,10 +44,10 @@ from colltune.alltoallv.lookup_table import (
 )
 from colltune.alltoallv.tune_table import AlltoallvOptions, tune_alltoallv
 from colltune.core.sample import DEFAULT, Scenario
+from harness import ROOT, options_of, write_figures
 from make_alltoallv_table import TABLES, TRAINING, exhaustive
 from make_alltoallv_table import load_table as load_times
 
-ROOT = Path(__file__).resolve().parents[1]
 MATTERS = 1.05
 ROUTED_SIZES = (8, 128, 1024)  # bytes of the largest block
 NOISES = range(3)
@@ -193,15 +191,12 @@ def tuned_table(place: Path) -> Path:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("--parts", default="topology,placement,search,programs")
     figures: Figures = {}
     for part in parser.parse_args().parts.split(","):
         figures |= {"topology": topology, "placement": placement, "search": search, "programs": programs}[part]()
-    text = json.dumps({name: round(value, 4) for name, value in figures.items()}, indent=2)
-    Path("bench").mkdir(exist_ok=True)
-    Path("bench/alltoallv_table.json").write_text(text + "\n", encoding="utf-8")
-    print(text)
+    write_figures("alltoallv_table", {name: round(value, 4) for name, value in figures.items()})
 
 
 if __name__ == "__main__":

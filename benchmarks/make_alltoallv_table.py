@@ -14,6 +14,7 @@ import csv
 import tempfile
 from collections.abc import Iterator
 from dataclasses import astuple
+from functools import partial
 from math import isqrt
 from pathlib import Path
 
@@ -79,18 +80,8 @@ def held_out(network: str) -> tuple[Shape, ...]:
 
 def of_smpi() -> Iterator[tuple[Shape, list[tuple[Setting, Pattern]]]]:
     """Some of the same on SimGrid, to compare; few of 1,024 ranks, which take it minutes."""
-    few = [
-        Setting("parata", 2),
-        Setting("parata", 16),
-        Setting("hieata", 16),
-        Setting("hieata", 16, 4),
-    ]
-    more = [
-        LIBRARY,
-        Setting("linear", 0, 32),
-        Setting("parata", 4),
-        Setting("parata", 8, 1),
-    ]
+    few = [Setting("parata", 2), Setting("parata", 16), Setting("hieata", 16), Setting("hieata", 16, 4)]
+    more = [LIBRARY, Setting("linear", 0, 32), Setting("parata", 4), Setting("parata", 8, 1)]
     yield Shape(16, 16), [(setting, Pattern("uniform", size)) for size in (8, 128, 1024) for setting in few]
     yield Shape(16, 16), [(setting, Pattern("uniform", size)) for size in (32, 512) for setting in more]
     large = [Setting("parata", 2), Setting("parata", 4), Setting("parata", 8, 1), Setting("hieata", 16, 1)]
@@ -135,25 +126,21 @@ def main() -> None:
     parser.add_argument("--network", choices=NETWORKS, default=NETWORKS[0])
     given = parser.parse_args()
     smpi, network = given.smpi, given.network
-    table, points = (
-        (SMPI_TABLE, of_smpi())
-        if smpi
-        else (SHAPES_TABLE, of_parts())
-        if given.shapes
-        else (TABLES[network], wanted() if network == NETWORKS[0] else wanted_on(network))
-    )
-    known = (
-        {(timing.shape, timing.setting, timing.pattern) for timing in load_table(table)} if table.exists() else set()
-    )
+    if smpi:
+        table, points = SMPI_TABLE, of_smpi()
+    elif given.shapes:
+        table, points = SHAPES_TABLE, of_parts()
+    else:
+        table, points = TABLES[network], wanted() if network == NETWORKS[0] else wanted_on(network)
+    known = {(one.shape, one.setting, one.pattern) for one in load_table(table)} if table.exists() else set()
     with tempfile.TemporaryDirectory() as name:
         program = (compile_sweep if smpi else compile_cluster)(Path(name))
+        run = simulate if smpi else partial(simulate_own, network=network)
         for shape, asked in points:
             missing = [point for point in asked if (shape, *point) not in known]
             if not missing:
                 continue
-            for timing in (
-                simulate(program, shape, missing) if smpi else simulate_own(program, shape, missing, network=network)
-            ):
+            for timing in run(program, shape, missing):
                 append(table, timing)
 
 
