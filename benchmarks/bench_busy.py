@@ -37,6 +37,8 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
+from against_loop import plain_loop, seconds
+from busy_loads import LOADS, beside
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.disturbance import ACCEPT, VARIABLE
 from colltune.core.interval import Interval, SpeedVerdict
@@ -45,16 +47,12 @@ from colltune.core.sample import DEFAULT, Scenario
 from colltune.judge.verdict import ratio_interval, verdict_of
 from colltune.session.compare import verify
 from colltune.store.tuning import Tuning, load_tuning
+from harness import ROOT, known_figures, options_of, write_figures
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "benchmarks")]
-from busy_loads import LOADS, beside  # noqa: E402
-
-TARGET = ROOT / "bench" / "busy.json"
 BLIND = "calm-blind"  # a calm machine, and nobody looks
 CALM_TOO = ("alltoall",)  # tuned beside nothing only
 IDLE_SHARE, IDLE_S = 0.9, 0.5  # of the processors, and how long that is looked at
-RANKS, LAUNCHES, SECONDS = 2, 8, "0.3"
+RANKS, LAUNCHES, SECONDS = 2, 8, 0.3
 MOST_SCENARIOS = 6  # of one tuning that the plain loop judges
 PATIENCE_S = 1800.0
 
@@ -154,24 +152,11 @@ def in_loop(tuning: Tuning, out: Path, scenario: Scenario, bench: Workbench, loo
     """The ratio of default over tuned in the plain loop, and its interval, by launches of each in random turns."""
     draw = random.Random(str(scenario))
     times: dict[bool, list[float]] = {True: [], False: []}
-    program = [str(loop), scenario.collective, str(scenario.size_bytes), SECONDS]
     for _ in range(launches):
         for tuned in draw.sample((True, False), 2):
             variables: Mapping[str, str] = tuning.variables_at(out) if tuned else {}
-            command = bench.command(program, variables)
-            environment = {**bench.process_environment, **command.environment, **variables}
-            done = subprocess.run(
-                command.argv, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=True
-            )
-            times[tuned].append(float(done.stdout.split()[0]))
+            times[tuned].append(seconds(bench, loop, scenario, variables, SECONDS)[0])
     return ratio_interval(times[False], times[True])
-
-
-def compiled_loop(bench: Workbench, place: Path) -> Path:
-    target = place / f"plain_loop-{bench.environment.mpi_build[:12]}"
-    source = ROOT / "benchmarks" / "native" / "plain_loop.c"
-    subprocess.run([bench.installation.mpicc, "-O2", source, "-o", target], check=True)
-    return target
 
 
 def figures(found: Mapping[str, Mapping[str, Any]]) -> dict[str, float | int]:
@@ -200,15 +185,8 @@ def _false(judged: Mapping[str, Any]) -> int:
     return len({*judged["slower_by_verify"], *judged["slower_by_loop"]})
 
 
-def write(told: Mapping[str, float | int]) -> None:
-    """Figures of others in the same file stay."""
-    TARGET.parent.mkdir(exist_ok=True)
-    before = json.loads(TARGET.read_text()) if TARGET.exists() else {}
-    TARGET.write_text(json.dumps({**before, **told}, indent=1) + "\n")
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("--tunings", type=int, default=10)
     parser.add_argument("--budget", default="60s")
     parser.add_argument("--loads", nargs="+", choices=LOADS, default=list(LOADS))
@@ -226,10 +204,10 @@ def main() -> None:
         new = record.with_suffix(".new")
         new.write_text(json.dumps(found, indent=1))
         new.replace(record)
-        write(figures(found))
+        write_figures("busy", {**known_figures("busy"), **figures(found)}, is_shown=False)  # those of others stay
 
     bench = open_workbench(MachineOptions(mpiexec=arguments.mpiexec, ppn=RANKS), os.environ)
-    loop = compiled_loop(bench, arguments.place)
+    loop = plain_loop(bench, arguments.place)
     for run in runs(arguments) if arguments.stage in ("tune", "all") else ():
         while run.name not in found and time.monotonic() < until_s:
             out = arguments.place / run.name
@@ -254,7 +232,7 @@ def main() -> None:
             keep()
     if arguments.stage in ("loop", "all"):
         left_h = max(until_s - time.monotonic(), 0.0) / 3600.0
-        command = [sys.executable, str(ROOT / "benchmarks" / "against_loop.py"), "--out", str(TARGET)]
+        command = [sys.executable, str(ROOT / "benchmarks" / "against_loop.py")]
         subprocess.run([*command, "--place", str(arguments.place), "--until", str(left_h)], check=True)
     print(json.dumps(figures(found), indent=1))
 
