@@ -20,32 +20,30 @@ fast, where every algorithm is 1.38 times as slow in half of the launches, those
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
 from statistics import median
 
 import numpy as np
 
-from colltune.core.proven import Verdict
-from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, Status
-from colltune.core.space import Point, weights_by_ranks, weights_in_job
-from colltune.measure.contract import Effort
-from colltune.prove.audit.audit import Audit
-from colltune.prove.audit.claims import claims_of
+from bench_gate import Machine
+from colltune.core.sample import Choice, Scenario
+from colltune.core.space import weights_by_ranks, weights_in_job
+from colltune.prove.audit.claims import ProofTime, claims_of
 from colltune_study.recorded.dataset import load_grids
 from colltune_study.recorded.launch_effects import AS_MEASURED, NO_EFFECTS
 from colltune_study.research.delivery import by_cluster, deliver
-from colltune_study.simulated.drawn import Noise, SimulatedSource
+from colltune_study.simulated.drawn import Noise
+from harness import options_of, write_figures
 
 DATA = Path(__file__).parent / "data"
 NOISY, MODES, MODES_SEEDS = 0.1, "modes", 4
 WEIGHTS = {"ranks": weights_by_ranks, "own": weights_in_job}
+# Of what a campaign delivered.
+KEPT = ("captured", "harmed", "worst", "overrun", "thinking_s", "thinking_share", "rules", "decided", "scenarios")
 TABLES = ("pico_lumi", "pico_leonardo", "simulated_fattree", "simulated_dragonfly_64x16")
-ENVIRONMENT = Environment("simulated", "0", "0" * 64, "simulated", 2, 2, "single")
 
 
 def campaigns(
@@ -62,18 +60,10 @@ def campaigns(
                 one = deliver(
                     table, grids, budget_s, seed, launch_sd=launch_sd, charged=True, effects=effects, weights=law
                 )
-                figures = {
-                    "captured": one.captured, "harmed": one.harmed, "worst": one.worst,
-                    "overrun": one.overrun, "thinking_s": one.thinking_s, "thinking_share": one.thinking_share,
-                    "rules": one.rules, "decided": one.decided, "scenarios": one.scenarios,
-                }  # fmt: skip
+                figures = {key: getattr(one, key) for key in KEPT}
                 found.setdefault(name, []).append(figures)
-                print(
-                    name,
-                    f"{budget_s:.0f} s, {noise}, seed {seed}:",
-                    {k: round(v, 3) for k, v in figures.items()},
-                    flush=True,
-                )
+                told = {key: round(value, 3) for key, value in figures.items()}
+                print(name, f"{budget_s:.0f} s, {noise}, seed {seed}:", told, flush=True)
     return found
 
 
@@ -87,43 +77,15 @@ def regions_kept(speedup: float, noise: Noise, regions: int, seed: int) -> float
         for ppn in range(1, 11)
         for size in sizes
     }
-    now_s = 0.0
-
-    def truth(_scenario: Scenario, choice: Choice) -> float | Status:
-        return 2e-5 if choice == DEFAULT else 2e-5 / speedup
-
-    class Timed(SimulatedSource):
-        def measure(self, points: Iterable[Point], effort: Effort) -> Iterator[tuple[Point, list[Sample]]]:
-            nonlocal now_s
-            for point, samples in super().measure(points, effort):
-                now_s += sum(sample.cost_s for sample in samples)
-                yield point, samples
-
-    def launches() -> Callable[[], SimulatedSource]:
-        numbers = iter(range(1, 10_000))
-        return lambda: Timed(ENVIRONMENT, truth, seed, next(numbers), noise)
-
-    flat = dict.fromkeys(decided, 1.0)
-    expected = dict.fromkeys(decided, math.log(1.2))
-    audit = Audit(
-        claims=claims_of(decided, expected, flat, 0),
-        open_source=launches(),
-        record=lambda _samples: None,
-        baseline=lambda _scenario: DEFAULT,
-        cost_s=lambda _scenario: 1e-3,
-        total_weight=float(len(decided)),
-        threshold=1.03,
-        launch_s=0.0,
-        seed=seed,
-        clock=lambda: now_s,
-    )
-    found = audit.run(1e4)
-    kept = {decision.choice for decision in found if decision.verdict is Verdict.KEPT}
+    flat, costs_s = dict.fromkeys(decided, 1.0), dict.fromkeys(decided, 1e-3)
+    claims = claims_of(decided, dict.fromkeys(decided, math.log(1.2)), flat, ProofTime(0.0, costs_s))  # none is cut
+    machine = Machine(dict.fromkeys(decided, math.log(speedup)), noise, seed, launch_s=0.0)
+    kept = {decision.choice for decision in machine.kept_of(claims, 1e-3, 1e4)}
     return len(kept) / len(set(decided.values()))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("--tables", nargs="*", default=list(TABLES))
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--budgets", nargs="*", type=float, default=[60.0, 300.0])
@@ -161,10 +123,7 @@ def main() -> None:
     figures["kept_bimodal_per_100"] = round(
         100.0 * float(np.mean([regions_kept(1.25, bimodal, 100, s) for s in range(3)])), 1
     )
-    target = Path("bench/delivery.json")
-    target.parent.mkdir(exist_ok=True)
-    target.write_text(json.dumps(figures, indent=2) + "\n")
-    print(json.dumps(figures, indent=2))
+    write_figures("delivery", figures)
 
 
 if __name__ == "__main__":

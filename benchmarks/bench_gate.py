@@ -20,22 +20,19 @@ in which these are more than 2%. ``_launches``: of a file, the mean.
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
-from pathlib import Path
 from statistics import fmean
 
 import numpy as np
 from scipy.stats import beta
 
 from colltune.core.judged_together import judged_regions
-from colltune.core.proven import THRESHOLD, Verdict
+from colltune.core.proven import THRESHOLD, Decision, Verdict
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
@@ -44,6 +41,7 @@ from colltune.prove.audit.claims import Claim
 from colltune.prove.audit.harm import HARMED_SHARE, SLOWER
 from colltune_study.recorded.launch_effects import AS_MEASURED
 from colltune_study.simulated.drawn import Noise, SimulatedSource
+from harness import options_of, write_figures
 
 ENVIRONMENT = Environment("mpich", "5.0.2", "0" * 64, "simulated", 8, 2, "single")
 NOISE, MODES = Noise(), Noise(own_mode=1.38)
@@ -82,13 +80,13 @@ Gains = Mapping[Scenario, float]
 class Machine:
     """Fresh simulated launches, and the clock that they and their measurements move on."""
 
-    def __init__(self, gains: Gains, noise: Noise, seed: int) -> None:
-        self.gains, self.noise, self.seed = gains, noise, seed
+    def __init__(self, gains: Gains, noise: Noise, seed: int, launch_s: float = LAUNCH_S) -> None:
+        self.gains, self.noise, self.seed, self.launch_s = gains, noise, seed, launch_s
         self.now_s, self.launches = 0.0, 0
 
     def open(self) -> SimulatedSource:
         self.launches += 1
-        self.now_s += LAUNCH_S
+        self.now_s += self.launch_s
         machine = self
 
         class Timed(SimulatedSource):
@@ -101,6 +99,22 @@ class Machine:
 
     def truth(self, scenario: Scenario, choice: Choice) -> float:
         return DEFAULT_S if choice == DEFAULT else DEFAULT_S * math.exp(-self.gains[scenario])
+
+    def kept_of(self, claims: Sequence[Claim], cost_s: float, budget_s: float) -> list[Decision]:
+        """What the audit keeps of ``claims``, where a call costs ``cost_s``."""
+        audit = Audit(
+            claims=claims,
+            open_source=self.open,
+            record=lambda _samples: None,
+            baseline=lambda _scenario: DEFAULT,
+            cost_s=lambda _scenario: cost_s,
+            total_weight=float(len(self.gains)),
+            threshold=THRESHOLD,
+            launch_s=self.launch_s,
+            seed=self.seed,
+            clock=lambda: self.now_s,
+        )
+        return [one for one in audit.run(budget_s) if one.verdict is Verdict.KEPT]
 
 
 def regions_of_a_file(row: Row, random: np.random.Generator) -> tuple[list[Claim], dict[Scenario, float]]:
@@ -124,19 +138,7 @@ def judge_file(row: Row, noise: Noise, seed: int) -> Counter[str]:
     """What the audit says of one file, counted."""
     claims, gains = regions_of_a_file(row, np.random.default_rng(seed))
     machine = Machine(gains, noise, seed)
-    audit = Audit(
-        claims=claims,
-        open_source=machine.open,
-        record=lambda _samples: None,
-        baseline=lambda _scenario: DEFAULT,
-        cost_s=lambda _scenario: 2.0 * EFFORT.expected_cost_s(DEFAULT_S),
-        total_weight=float(len(gains)),
-        threshold=THRESHOLD,
-        launch_s=LAUNCH_S,
-        seed=seed,
-        clock=lambda: machine.now_s,
-    )
-    kept = [one for one in audit.run(BUDGET_S) if one.verdict is Verdict.KEPT]
+    kept = machine.kept_of(claims, 2.0 * EFFORT.expected_cost_s(DEFAULT_S), BUDGET_S)
     counts: Counter[str] = Counter(files=1, launches=machine.launches, scenarios=len(gains))
     for number, claim in enumerate(claims):
         is_null = row.speedups[number % len(row.speedups)] <= THRESHOLD
@@ -177,13 +179,10 @@ def main(regions: int = 10_000) -> None:
             counts = sum((judge_file(row, noise, seed) for seed in islice(seeds, files)), Counter())
             figures |= figures_of(name + suffix, counts)
             print(f"{name}{suffix}: {files} files", file=sys.stderr, flush=True)
-    target = Path("bench/gate.json")
-    target.parent.mkdir(exist_ok=True)
-    target.write_text(json.dumps(figures, indent=2) + "\n")
-    print(json.dumps(figures, indent=2))
+    write_figures("gate", figures)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("--regions", type=int, default=10_000, help="of each row")
     main(parser.parse_args().regions)
