@@ -83,7 +83,7 @@ bool ct_select_measure(const ct_call *call, ct_basis basis, MPI_Count *size, MPI
 /* Whether the call meets `needs`; `count`: its elements. */
 bool ct_select_fits(const ct_call *call, const ct_select_needs *needs, MPI_Count count);
 
-/* How the library that this was compiled for is made to follow a choice (select_mpich.c, select_openmpi.c). Begins a call by it;
+/* How the library that this was compiled for is made to follow a choice (select_back_end.c). Begins a call by it;
  * false, on all ranks alike: it runs by default. Ends any call; `choice`: what it was begun by, or NULL. */
 bool ct_back_end_begin(ct_call *call, const ct_select_choice *choice);
 void ct_back_end_end(ct_call *call, const ct_select_choice *choice);

@@ -1,13 +1,17 @@
-/* Open MPI looks control variables up when a communicator is made: blocking calls are made on a communicator of the same ranks, a
- * variant, that was made under them. Only libnbc, which has the other forms, looks its own up in every call. */
-#include "select.h"
-
-#ifdef OPEN_MPI
+/* How a library is made to follow a choice.
+ *
+ * MPICH looks control variables up in every call: they are written before it and put back after it. A request that is under way
+ * keeps what it was started with, since its messages are listed at the start.
+ *
+ * Open MPI looks them up when a communicator is made: blocking calls are made on a communicator of the same ranks, a variant, that
+ * was made under them. Only libnbc, which has the other forms, looks its own up in every call. */
 #include "private_comm.h"
+#include "select.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
+#ifdef OPEN_MPI
 enum { CT__FIRST_WAIT = 16 };
 
 /* Of a communicator, for one choice. */
@@ -87,4 +91,20 @@ void ct_back_end_freed(ct_comm *comm)
     free(variants);
     comm->data[CT_MODULE_SELECT] = NULL;
 }
+#else
+bool ct_back_end_begin(ct_call *call, const ct_select_choice *choice)
+{
+    (void)call;
+    ct_settings_write(choice->settings, choice->count);
+    return true;
+}
+
+void ct_back_end_end(ct_call *call, const ct_select_choice *choice)
+{
+    (void)call;
+    if (choice != NULL)
+        ct_settings_restore(choice->settings, choice->count);
+}
+
+void ct_back_end_freed(ct_comm *comm) { (void)comm; }
 #endif
