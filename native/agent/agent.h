@@ -150,7 +150,7 @@ typedef struct {
     size_t length, capacity;
 } ct_text;
 
-/* ---- measure.c, repeat.c, point.c, beside.c, overlap.c ---- */
+/* ---- measure.c, repeat.c, point.c, beside.c ---- */
 
 /* Called on the group's first rank just before a choice runs for the first time, and then with choice -1 now and then
  * while all are repeated. */
@@ -202,7 +202,7 @@ int ct_dispatch_serve(ct_world *world);
 /* Sorts `values`; returns the median and the 95% confidence interval of it by order statistics. */
 double ct_median_interval(double *values, int count, double *low, double *high);
 
-/* ---- a point while it is measured: what measure.c, repeat.c, point.c, beside.c and overlap.c share ---- */
+/* ---- a point while it is measured: what measure.c, repeat.c, point.c and beside.c share ---- */
 
 typedef enum { CT_OK, CT_INAPPLICABLE, CT_WRONG } ct_status;
 

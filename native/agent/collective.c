@@ -77,17 +77,16 @@ static size_t ct__part_for(int rank) { return (size_t)rank * 7919; }
 
 static void ct__fill(ct_timed_call *call)
 {
+    unsigned char *send = call->send;
     if (call->kind == CT_ALLTOALLV) {
-        unsigned char *send = call->send;
         for (int peer = 0; peer < call->size; peer++)
             for (int i = 0; i < call->blocks.counts[0][peer]; i++)
                 send[call->blocks.places[0][peer] + i] = ct__byte(call->rank, ct__part_for(peer) + (size_t)i);
     } else if (ct__reduces(call->kind)) {
-        float *send = call->send;
-        for (size_t i = 0; i < call->send_bytes / sizeof *send; i++)
-            send[i] = (float)ct__element(call->rank, i);
+        float *numbers = call->send;
+        for (size_t i = 0; i < call->send_bytes / sizeof *numbers; i++)
+            numbers[i] = (float)ct__element(call->rank, i);
     } else {
-        unsigned char *send = call->send;
         for (size_t i = 0; i < call->send_bytes; i++)
             send[i] = ct__byte(call->rank, i);
     }

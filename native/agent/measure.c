@@ -132,6 +132,7 @@ static int ct__back_to_back(ct_point *point, int index)
 /* `mean_s`, `back_to_back_s`: by choice. */
 static void ct__answer(const ct_point *point, const double *mean_s, const double *back_to_back_s, ct_text *answer)
 {
+    static const char *const MORE[] = {"b2b", "skewed", "kept", "untouched"}; /* where they were taken */
     const ct_request *request = point->request;
     for (int i = 0; i < request->choice_count; i++) {
         const ct_choice_state *state = &point->states[i];
@@ -141,16 +142,12 @@ static void ct__answer(const ct_point *point, const double *mean_s, const double
             ct__add(answer, " detail=%s", state->detail);
         if (state->status == CT_OK) {
             ct__add(answer, " osu_us=%.4f", mean_s[i] * 1e6);
-            if (back_to_back_s[i] >= 0.0)
-                ct__add(answer, " b2b_us=%.4f", back_to_back_s[i] * 1e6);
-            if (state->skewed_s >= 0.0)
-                ct__add(answer, " skewed_us=%.4f", state->skewed_s * 1e6);
+            const double more_s[] = {back_to_back_s[i], state->skewed_s, state->kept_s, state->untouched_s};
+            for (int k = 0; k < 4; k++)
+                if (more_s[k] >= 0.0)
+                    ct__add(answer, " %s_us=%.4f", MORE[k], more_s[k] * 1e6);
             if (state->faults >= 1.0)
                 ct__add(answer, " faults=%.1f", state->faults);
-            if (state->kept_s >= 0.0)
-                ct__add(answer, " kept_us=%.4f", state->kept_s * 1e6);
-            if (state->untouched_s >= 0.0)
-                ct__add(answer, " untouched_us=%.4f", state->untouched_s * 1e6);
             if (ct_call_overlaps(point->call))
                 ct__add(answer, " compute_us=%.4f", point->compute_s * 1e6);
             ct__add(answer, " times_ns=");
