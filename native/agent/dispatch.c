@@ -210,20 +210,16 @@ static bool ct__next_line(ct__server *server, bool busy, int *code)
     const char *start = server->releasing < 0 ? ct_input_line(&server->input, &length) : NULL;
     if (start == NULL)
         return false;
-    if (server->input.lost != NULL) {
-        ct__refuse(-1, server->input.lost);
-        ct_input_drop(&server->input);
-        return true;
-    }
+    const char *lost = server->input.lost;
     /* The end in words: Open MPI's launcher does not hand on that a pipe was closed. */
-    if (length == 4 && memcmp(start, "quit", 4) == 0) {
+    if (lost == NULL && length == 4 && memcmp(start, "quit", 4) == 0) {
         ct_input_end(&server->input);
         return false;
     }
     /* The line leaves the buffer before it is acted on: while this rank measures, it reads the lines that follow. */
-    char *line = malloc(length + 1);
+    char *line = lost == NULL ? malloc(length + 1) : NULL;
     if (line == NULL) {
-        ct__refuse(-1, "no memory for a request");
+        ct__refuse(-1, lost != NULL ? lost : "no memory for a request");
         ct_input_drop(&server->input);
         return true;
     }

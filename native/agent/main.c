@@ -4,7 +4,6 @@
  *   agent --resolve NAME=VALUE ...     prints the integer that the library reads from each; no MPI job needed */
 #include "agent.h"
 #include "mock_ups.h"
-#include "thread_level.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -16,18 +16,6 @@ static bool ct__refuse(char *why, size_t why_size, const char *what, const char 
     return false;
 }
 
-/* One more of `*items`, which hold `count` elements of `size` bytes in room for `*capacity`. NULL: no memory. */
-static void *ct__grown(void *items, int count, int *capacity, size_t size)
-{
-    if (count < *capacity)
-        return items;
-    int larger = *capacity > 0 ? 2 * *capacity : 8;
-    void *moved = realloc(items, (size_t)larger * size);
-    if (moved != NULL)
-        *capacity = larger;
-    return moved;
-}
-
 /* "0-3,7" -> 0 1 2 3 7 */
 static bool ct__read_nodes(const char *text, ct_request *request)
 {
@@ -45,7 +33,7 @@ static bool ct__read_nodes(const char *text, ct_request *request)
                 break;
         }
         for (long node = first; node <= last; node++) {
-            int *larger = ct__grown(nodes, count, &capacity, sizeof *nodes);
+            int *larger = ct_grown(nodes, count, &capacity, sizeof *nodes);
             if (larger == NULL)
                 return free(nodes), false;
             nodes = larger;
@@ -69,7 +57,7 @@ static const char *ct__read_names(char *text, ct_request *request)
 {
     int capacity = request->name_count;
     for (char *name, *none; ct_rules_setting(&text, &name, &none);) {
-        char **names = ct__grown(request->names, request->name_count, &capacity, sizeof *names);
+        char **names = ct_grown(request->names, request->name_count, &capacity, sizeof *names);
         if (names == NULL)
             return CT__NO_MEMORY;
         request->names = names;
@@ -101,7 +89,7 @@ static const char *ct__read_setting(const char *name, const char *text, const ct
             choice->missing = strdup(name);
         return choice->missing == NULL ? CT__NO_MEMORY : NULL;
     }
-    ct_setting *settings = ct__grown(choice->settings, choice->setting_count, capacity, sizeof *settings);
+    ct_setting *settings = ct_grown(choice->settings, choice->setting_count, capacity, sizeof *settings);
     if (settings == NULL)
         return CT__NO_MEMORY;
     choice->settings = settings;
@@ -113,7 +101,7 @@ static const char *ct__read_setting(const char *name, const char *text, const ct
 static const char *ct__read_choice(char *text, ct_request *request)
 {
     ct_choice *choices =
-        ct__grown(request->choices, request->choice_count, &request->choice_capacity, sizeof *choices);
+        ct_grown(request->choices, request->choice_count, &request->choice_capacity, sizeof *choices);
     if (choices == NULL)
         return CT__NO_MEMORY;
     request->choices = choices;
@@ -236,9 +224,5 @@ void ct_request_free(ct_request *request)
     free(request->choices);
     free(request->nodes);
     free(request->collective);
-    request->choices = NULL;
-    request->names = NULL;
-    request->nodes = NULL;
-    request->collective = NULL;
-    request->choice_count = request->choice_capacity = request->node_count = request->name_count = 0;
+    *request = (ct_request){.id = request->id};
 }

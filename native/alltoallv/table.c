@@ -69,14 +69,11 @@ bool ct_table_parse(char *content, ct_table_rules *rules, char *why, size_t why_
             snprintf(text.why, sizeof text.why, "line %d of the table cannot be read", text.line);
         if (!fine || kind != CT_RULES_RULE)
             continue;
-        if (rules->count == room) {
-            room = room == 0 ? 64 : 2 * room;
-            ct_table_rule *more = realloc(rules->rules, sizeof *more * (size_t)room);
-            if ((fine = more != NULL))
-                rules->rules = more;
-            else
-                snprintf(text.why, sizeof text.why, "no memory for the table");
-        }
+        ct_table_rule *more = ct_grown(rules->rules, rules->count, &room, sizeof *more);
+        if ((fine = more != NULL))
+            rules->rules = more;
+        else
+            snprintf(text.why, sizeof text.why, "no memory for the table");
         if (fine)
             rules->rules[rules->count++] = (ct_table_rule){
                 text.ranks, text.ppn, text.size, text.fill,
@@ -128,10 +125,7 @@ void ct_table_fill(const ct_table_rules *rules, int ranks, int ppn, ct_table *ta
     for (const ct_table_rule *rule = rules->rules; rule < rules->rules + rules->count; rule++)
         if (ct__holds(rule, ranks, ppn))
             ct__apply(table, rule, rule->choice < 0 ? NULL : &rules->choices[rule->choice]);
-    for (int fill = 0; fill < CT_FILL_CLASSES; fill++)
-        for (int at = 0; at < CT_SIZE_CLASSES; at++)
-            if (table->choice_at[fill][at] == CT__UNSET)
-                table->choice_at[fill][at] = 0;
+    ct__apply(table, &(ct_table_rule){.size = {0, INT64_MAX}}, NULL); /* what no rule has written */
     for (int i = 1; i < table->choice_count; i++)
         table->choices[i] = ct_choice_normal(&table->choices[i], ranks);
 }

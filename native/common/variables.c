@@ -21,15 +21,10 @@ static int ct__count, ct__capacity;
 /* Room for one more variable; false: no memory. */
 static bool ct__reserve(void)
 {
-    if (ct__count < ct__capacity)
-        return true;
-    int capacity = ct__capacity > 0 ? 2 * ct__capacity : 64;
-    struct ct__variable *larger = realloc(ct__variables, sizeof *larger * (size_t)capacity);
-    if (larger == NULL)
-        return false;
-    ct__variables = larger;
-    ct__capacity = capacity;
-    return true;
+    struct ct__variable *larger = ct_grown(ct__variables, ct__count, &ct__capacity, sizeof *larger);
+    if (larger != NULL)
+        ct__variables = larger;
+    return larger != NULL;
 }
 
 static int ct__read(MPI_T_cvar_handle handle, bool is_flag, int *value)

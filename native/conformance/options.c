@@ -1,5 +1,5 @@
 #include "plan.h"
-#include "thread_level.h"
+#include "codes.h"
 
 #include <errno.h>
 #include <limits.h>

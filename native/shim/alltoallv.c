@@ -37,12 +37,6 @@ static bool ct__wants(ct_function function, ct_form form)
     return form == CT_BLOCKING && (function == CT_ALLTOALLV || function == CT_ALLTOALLW);
 }
 
-static int ct__leaders(const void *known, MPI_Comm comm, int *leaders)
-{
-    (void)comm;
-    return ct_comm_leaders(known, leaders);
-}
-
 /* Ranks of another world may be without the library. */
 static ct_state *ct__make(const ct_comm *known)
 {
@@ -62,7 +56,7 @@ static int ct__count(ct_state *state, const ct_comm *known)
     if (state->ready || ++state->calls < state->set_up_at)
         return MPI_SUCCESS;
     state->set_up_at = 2 * state->calls;
-    int code = ct_state_team(state, known->handle, ct__leaders, known);
+    int code = ct_state_team(state, known->handle, ct_comm_leaders, known);
     if (code != MPI_SUCCESS || state->team == NULL)
         return code;
     ct_table_fill(&ct__rules, known->size, known->ppn, &state->table);

@@ -77,10 +77,11 @@ static bool ct__place(ct_comm *comm, const int *ranks)
     return all;
 }
 
-int ct_comm_leaders(const ct_comm *comm, int *leaders)
+int ct_comm_leaders(const void *known, MPI_Comm handle, int *leaders)
 {
+    const ct_comm *comm = known;
     MPI_Group group;
-    int code = PMPI_Comm_group(comm->handle, &group), *first = calloc((size_t)ct_job.nodes.count, sizeof *first);
+    int code = PMPI_Comm_group(handle, &group), *first = calloc((size_t)ct_job.nodes.count, sizeof *first);
     if (code != MPI_SUCCESS || first == NULL) {
         free(first);
         return code == MPI_SUCCESS ? MPI_ERR_NO_MEM : code;

@@ -1,5 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "measure.h"
+#include "profile.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,14 +33,10 @@ int ct_measure_record_of(const ct_measure_record *like)
     for (int i = 0; i < ct__record_count; i++)
         if (memcmp(&ct__records[i], like, offsetof(ct_measure_record, calls)) == 0)
             return i;
-    if (ct__record_count == ct__record_room) {
-        int more = ct__record_room > 0 ? 2 * ct__record_room : 64;
-        void *larger = realloc(ct__records, sizeof *ct__records * (size_t)more);
-        if (larger == NULL)
-            return -1;
-        ct__records = larger;
-        ct__record_room = more;
-    }
+    void *larger = ct_grown(ct__records, ct__record_count, &ct__record_room, sizeof *ct__records);
+    if (larger == NULL)
+        return -1;
+    ct__records = larger;
     ct__records[ct__record_count] = *like;
     return ct__record_count++;
 }
@@ -62,28 +59,15 @@ static void ct__put(ct__lines *lines, const char *name, uint64_t value)
     ct__add(lines, " %s=%llu", name, (unsigned long long)value);
 }
 
-/* To the end of the file, all or as much as there is room on the disk. */
-static bool ct__write(const char *text, size_t length)
-{
-    while (length > 0) {
-        ssize_t done = write(ct__file.descriptor, text, length);
-        if (done < 0 && errno != EINTR)
-            return false;
-        text += done > 0 ? done : 0;
-        length -= done > 0 ? (size_t)done : 0;
-    }
-    return true;
-}
-
 static void ct__append(const ct__lines *lines)
 {
     int error = errno;
     if (ct__file.descriptor < 0 && !ct__file.failed) {
         ct__file.descriptor = open(ct__file.name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-        ct__file.failed = ct__file.descriptor < 0 || !ct__write(ct__file.head, strlen(ct__file.head));
+        ct__file.failed = ct__file.descriptor < 0 || !ct_write_all(ct__file.descriptor, ct__file.head, strlen(ct__file.head));
     }
     if (!ct__file.failed)
-        ct__file.failed = !ct__write(lines->text, lines->length);
+        ct__file.failed = !ct_write_all(ct__file.descriptor, lines->text, lines->length);
     errno = error;
 }
 

@@ -38,12 +38,8 @@ static int ct__class_of(ct_comm *comm)
                             .nodes = (uint32_t)comm->nodes, .ppn = (uint32_t)comm->ppn, .even = comm->even};
     pthread_mutex_lock(&ct__lock);
     int count = atomic_load(&ct_profile.class_count), at = 0;
-    for (; at < count; at++) {
-        ct_profile_class *known = &ct_profile.classes[at];
-        if (known->size == new.size && known->remote_size == new.remote_size && known->nodes == new.nodes &&
-            known->ppn == new.ppn && known->even == new.even)
-            break;
-    }
+    while (at < count && memcmp(&ct_profile.classes[at], &new, offsetof(ct_profile_class, count)) != 0)
+        at++;
     if (at == count && count < CT_PROFILE_CLASSES) {
         ct_profile.classes[at] = new;
         atomic_store(&ct_profile.class_count, count + 1);
@@ -246,8 +242,7 @@ static void ct__after(ct_call *call, int code)
     if ((call->function >= CT_REDUCE && call->function <= CT_EXSCAN))
         op = ct_profile_op(call->op);
     int class = ct__class_of(call->known);
-    ct_profile_record *record =
-        ct__find(ct__key(class, call->function, call->form, op, extent.size_bytes));
+    ct_profile_record *record = ct__find(ct__key(class, call->function, call->form, op, extent.size_bytes));
     if (record == NULL) {
         atomic_fetch_add_explicit(&ct_profile.lost, 1, memory_order_relaxed);
         return;

@@ -28,6 +28,7 @@ typedef struct {
 } ct_profile_extent;
 
 void ct_profile_measure(const ct_call *call, ct_profile_extent *extent);
+ct_op_class ct_op_builtin(MPI_Op op); /* CT_OP_NONE: it is none of MPI's own */
 ct_op_class ct_profile_op(MPI_Op op);
 
 enum { CT_PROFILE_RECORDS = 1 << 12, CT_PROFILE_CLASSES = 1 << 10 };
@@ -107,6 +108,7 @@ typedef struct {
 /* Writes a file. `rank` < 0: of all ranks. Async-signal-safe. Returns false, with errno, if it cannot. */
 bool ct_profile_write(int rank, const char *why, const ct_profile_row *rows, int count, uint64_t elapsed_ns,
                       uint64_t lost);
+bool ct_write_all(int file, const char *text, size_t length); /* as far as there is room on the disk. Async-signal-safe */
 /* Takes away what a rank has written before. */
 void ct_profile_unwrite(int rank);
 

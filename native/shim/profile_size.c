@@ -196,7 +196,7 @@ void ct_profile_measure(const ct_call *call, ct_profile_extent *extent)
     }
 }
 
-ct_op_class ct_profile_op(MPI_Op op)
+ct_op_class ct_op_builtin(MPI_Op op)
 {
     if (op == MPI_SUM || op == MPI_PROD)
         return CT_OP_ARITHMETIC;
@@ -208,8 +208,14 @@ ct_op_class ct_profile_op(MPI_Op op)
         return CT_OP_BITWISE;
     if (op == MPI_MINLOC || op == MPI_MAXLOC)
         return CT_OP_LOCATION;
+    return CT_OP_NONE;
+}
+
+ct_op_class ct_profile_op(MPI_Op op)
+{
     int commutes = 0;
-    if (op == MPI_OP_NULL) /* refused; a handler of the program made a success of it */
-        return CT_OP_NONE;
+    ct_op_class builtin = ct_op_builtin(op);
+    if (builtin != CT_OP_NONE || op == MPI_OP_NULL) /* refused; a handler of the program made a success of it */
+        return builtin;
     return PMPI_Op_commutative(op, &commutes) == MPI_SUCCESS && commutes ? CT_OP_COMMUTATIVE : CT_OP_ORDERED;
 }

@@ -20,14 +20,21 @@ typedef struct {
     char text[8192];
 } ct__out;
 
+bool ct_write_all(int file, const char *text, size_t length)
+{
+    while (length > 0) {
+        ssize_t done = write(file, text, length);
+        if (done < 0 && errno != EINTR)
+            return false;
+        text += done > 0 ? done : 0;
+        length -= done > 0 ? (size_t)done : 0;
+    }
+    return true;
+}
+
 static void ct__flush(ct__out *out)
 {
-    for (size_t done = 0; done < out->length && !out->failed;) {
-        ssize_t written = write(out->file, out->text + done, out->length - done);
-        if (written < 0 && errno != EINTR)
-            out->failed = true;
-        done += written > 0 ? (size_t)written : 0;
-    }
+    out->failed = out->failed || !ct_write_all(out->file, out->text, out->length);
     out->length = 0;
 }
 
@@ -145,8 +152,7 @@ bool ct_profile_write(int rank, const char *why, const ct_profile_row *rows, int
         ct__put_row(&out, &rows[i]);
     ct__put(&out, "end\n");
     ct__flush(&out);
-    bool fine = close(out.file) == 0 && !out.failed;
-    return fine && rename(beside, name) == 0;
+    return close(out.file) == 0 && !out.failed && rename(beside, name) == 0;
 }
 
 void ct_profile_unwrite(int rank)

@@ -1,4 +1,5 @@
 /* What all ranks of a call agree on: its size, and whether it meets an algorithm's preconditions. */
+#include "profile.h"
 #include "select.h"
 
 #ifdef MPICH_VERSION /* whose handles tell what they are, in their first bits */
@@ -90,16 +91,6 @@ bool ct_select_measure(const ct_call *call, ct_basis basis, MPI_Count *size, MPI
     return true;
 }
 
-static bool ct__is_builtin(MPI_Op op)
-{
-    const MPI_Op ops[] = {MPI_SUM, MPI_MAX, MPI_MIN, MPI_PROD, MPI_LAND, MPI_BAND, MPI_LOR,
-                          MPI_BOR, MPI_LXOR, MPI_BXOR, MPI_MAXLOC, MPI_MINLOC};
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        if (op == ops[i])
-            return true;
-    return false;
-}
-
 static bool ct__is_regular(const ct_call *call)
 {
     if (call->recv_counts == NULL)
@@ -113,7 +104,7 @@ static bool ct__is_regular(const ct_call *call)
 static bool ct__commutes(MPI_Op op)
 {
     int commutes = 1;
-    if (ct__is_builtin(op))
+    if (ct_op_builtin(op) != CT_OP_NONE)
         return true;
     if (op == MPI_OP_NULL)
         return false;
@@ -133,7 +124,7 @@ static bool ct__fits(const ct_call *call, unsigned needs, MPI_Count count, int r
     if (needs & CT_NEED_COMMUTATIVE && !ct__commutes(call->op))
         return false;
     bool in_place = call->send == MPI_IN_PLACE;
-    return !((needs & CT_NEED_POWER_OF_TWO && power != ranks) || (needs & CT_NEED_BUILTIN_OP && !ct__is_builtin(call->op)) ||
+    return !((needs & CT_NEED_POWER_OF_TWO && power != ranks) || (needs & CT_NEED_BUILTIN_OP && ct_op_builtin(call->op) == CT_OP_NONE) ||
              (needs & CT_NEED_COUNT_GE_POF2 && count < power) || (needs & CT_NEED_COUNT_GE_RANKS && count < ranks) ||
              (needs & CT_NEED_REGULAR_COUNTS && !ct__is_regular(call)) || (needs & CT_NEED_NOT_IN_PLACE && in_place) ||
              (needs & CT_NEED_IN_PLACE && !in_place) || (needs & CT_NEED_PARENT_COMM && comm->ppn < 2) ||

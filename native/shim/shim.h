@@ -183,8 +183,8 @@ void ct_modules_comm_freed(ct_comm *comm);
 void ct_modules_request(MPI_Request request, bool freed);
 /* NULL for a communicator that cannot be looked at. */
 ct_comm *ct_comm_get(MPI_Comm comm);
-/* The first rank of each rank's node, of a communicator whose nodes are known; MPI error code. */
-int ct_comm_leaders(const ct_comm *comm, int *leaders);
+/* The first rank of each rank's node, for ct_team_make: of the ranks of `known`, whose nodes are; MPI error code. */
+int ct_comm_leaders(const void *known, MPI_Comm handle, int *leaders);
 /* MPI_Comm_free or MPI_Comm_disconnect, by the library's own. */
 int ct_comm_free(MPI_Comm *comm, int (*library_s)(MPI_Comm *));
 /* A duplicate has been begun, with `code`; returns that. */
