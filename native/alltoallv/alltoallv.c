@@ -1,26 +1,21 @@
 /* The tuned call: the choice, the exchange. */
 #include "algorithms.h"
 #include "call.h"
-#include "state.h"
 #include "private_comm.h"
 
 #include <stdlib.h>
 
+#define CT__BY(NAME, TYPE)                                                                                             \
+    PMPI_##NAME(c->send, c->send_counts, c->send_displacements, c->send_##TYPE, c->receive, c->receive_counts,         \
+                c->receive_displacements, c->receive_##TYPE, c->comm)
+
 int ct_call_library(const ct_a2av_call *c)
 {
 #if MPI_VERSION >= 4
-    if (c->wide && c->send_types)
-        return PMPI_Alltoallw_c(c->send, c->send_counts, c->send_displacements, c->send_types, c->receive,
-                                c->receive_counts, c->receive_displacements, c->receive_types, c->comm);
     if (c->wide)
-        return PMPI_Alltoallv_c(c->send, c->send_counts, c->send_displacements, c->send_type, c->receive,
-                                c->receive_counts, c->receive_displacements, c->receive_type, c->comm);
+        return c->send_types ? CT__BY(Alltoallw_c, types) : CT__BY(Alltoallv_c, type);
 #endif
-    if (c->send_types)
-        return PMPI_Alltoallw(c->send, c->send_counts, c->send_displacements, c->send_types, c->receive,
-                              c->receive_counts, c->receive_displacements, c->receive_types, c->comm);
-    return PMPI_Alltoallv(c->send, c->send_counts, c->send_displacements, c->send_type, c->receive, c->receive_counts,
-                          c->receive_displacements, c->receive_type, c->comm);
+    return c->send_types ? CT__BY(Alltoallw, types) : CT__BY(Alltoallv, type);
 }
 
 int ct_call_exchange(const ct_a2av_call *c, int size, ct_exchange *x)

@@ -12,8 +12,8 @@
  * list is its own rank, then these ranks node by node in order of distance (node + 1, node + 2, ...); all ranks of a node have the
  * same lists, so that only sizes travel. */
 struct ct_hieata_plan {
-    int *first;     /* [m + 1] into list */
-    int *list;      /* [ranks of the job] */
+    int *first;     /* [m + 1] into list; all three in one piece */
+    int *list;      /* [ranks of the job] no more: each is in one list at most */
     int *own_first; /* [nodes + 1] into this rank's list: where the node at each distance begins */
 };
 
@@ -25,11 +25,8 @@ static int ct__forwarder(const ct_nodes *nodes, int node, int rank)
 
 void ct_hieata_plan_free(ct_hieata_plan *plan)
 {
-    if (plan == NULL)
-        return;
-    free(plan->first);
-    free(plan->list);
-    free(plan->own_first);
+    if (plan != NULL)
+        free(plan->first); /* and all behind it */
     free(plan);
 }
 
@@ -55,16 +52,14 @@ static void ct__fill(const ct_nodes *nodes, int me, int local, ct_hieata_plan *p
 static ct_hieata_plan *ct__plan(const ct_nodes *nodes, int rank)
 {
     int locals = ct_nodes_ranks(nodes, nodes->node_of[rank]), size = nodes->first[nodes->count];
-    ct_hieata_plan *plan = calloc(1, sizeof *plan);
-    if (plan == NULL)
-        return NULL;
-    plan->first = calloc((size_t)locals + 1, sizeof(int));
-    plan->list = calloc((size_t)size, sizeof(int)); /* no more than every rank: each is in one list at most */
-    plan->own_first = calloc((size_t)nodes->count + 1, sizeof(int));
-    if (plan->first == NULL || plan->list == NULL || plan->own_first == NULL) {
-        ct_hieata_plan_free(plan);
+    ct_hieata_plan *plan = malloc(sizeof *plan);
+    int *all = calloc((size_t)locals + (size_t)size + (size_t)nodes->count + 2, sizeof *all);
+    if (plan == NULL || all == NULL) {
+        free(all);
+        free(plan);
         return NULL;
     }
+    *plan = (ct_hieata_plan){.first = all, .list = all + locals + 1, .own_first = all + locals + 1 + size};
     for (int local = 0; local < locals; local++)
         ct__fill(nodes, rank, local, plan);
     return plan;
@@ -245,6 +240,7 @@ static void ct__unpack_own(ct__call *c)
 static int ct__run(ct__call *c, const ct_alltoallv_choice *choice)
 {
     ct_direct direct;
+    c->steps.home = c->steps.slots + c->steps.size;
     c->steps.direct = &direct;
     CT_TRY(ct_direct_begin(c->steps.team, c->steps.x, c->steps.forwarded_most, &direct));
     CT_TRY(ct_steps_run(&c->steps));
@@ -276,11 +272,9 @@ int ct_hieata(ct_team *team, const ct_exchange *x, const ct_alltoallv_choice *ch
     call.own = &plan->list[plan->first[call.steps.me]];
     call.eaten = calloc(count, sizeof(int64_t));
     call.steps.statistic = statistic;
-    call.steps.slots = calloc(count, sizeof(ct_parcel));
-    call.steps.home = calloc(count, sizeof(ct_parcel));
-    int code = call.steps.slots && call.steps.home && call.eaten ? ct__run(&call, choice) : MPI_ERR_NO_MEM;
+    call.steps.slots = calloc(2 * count, sizeof(ct_parcel)); /* and what comes home */
+    int code = call.steps.slots && call.eaten ? ct__run(&call, choice) : MPI_ERR_NO_MEM;
     free(call.steps.slots);
-    free(call.steps.home);
     free(call.eaten);
     return code;
 }

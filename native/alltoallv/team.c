@@ -53,21 +53,10 @@ static ct_chunk *ct__chunk_make(size_t bytes)
     size_t capacity = 4096;
     while (capacity < bytes)
         capacity *= 2;
-    ct_chunk *chunk = malloc(sizeof *chunk);
-    if (chunk == NULL)
-        return NULL;
-    *chunk = (ct_chunk){.data = malloc(capacity), .capacity = capacity};
-    if (chunk->data == NULL) {
-        free(chunk);
-        return NULL;
-    }
+    ct_chunk *chunk = malloc(sizeof *chunk + capacity);
+    if (chunk != NULL)
+        chunk->capacity = capacity;
     return chunk;
-}
-
-static void ct__chunk_free(ct_chunk *chunk)
-{
-    free(chunk->data);
-    free(chunk);
 }
 
 ct_chunk *ct_pool_take(ct_pool *pool, size_t bytes)
@@ -76,24 +65,20 @@ ct_chunk *ct_pool_take(ct_pool *pool, size_t bytes)
     for (int i = 0; i < pool->idle_count; i++)
         if (pool->idle[i]->capacity >= bytes && (best < 0 || pool->idle[i]->capacity < pool->idle[best]->capacity))
             best = i;
-    ct_chunk *chunk;
-    if (best < 0) {
-        chunk = ct__chunk_make(bytes);
-        if (chunk == NULL)
-            return NULL;
-    } else {
-        chunk = pool->idle[best];
+    ct_chunk *chunk = best < 0 ? ct__chunk_make(bytes) : pool->idle[best];
+    if (best >= 0) {
         pool->idle[best] = pool->idle[--pool->idle_count];
         pool->idle_bytes -= chunk->capacity;
     }
-    chunk->live = 0;
+    if (chunk != NULL)
+        chunk->live = 0;
     return chunk;
 }
 
 void ct_pool_give(ct_pool *pool, ct_chunk *chunk)
 {
     if (pool->idle_count == CT_POOL_MOST || pool->idle_bytes + chunk->capacity > CT_TEAM_MEMORY) {
-        ct__chunk_free(chunk);
+        free(chunk);
         return;
     }
     pool->idle[pool->idle_count++] = chunk;
@@ -103,6 +88,6 @@ void ct_pool_give(ct_pool *pool, ct_chunk *chunk)
 void ct_pool_empty(ct_pool *pool)
 {
     while (pool->idle_count > 0)
-        ct__chunk_free(pool->idle[--pool->idle_count]);
+        free(pool->idle[--pool->idle_count]);
     pool->idle_bytes = 0;
 }

@@ -12,9 +12,9 @@ void ct_hieata_plan_free(ct_hieata_plan *plan); /* or NULL */
 
 /* A received message; slots of the algorithms point into it. */
 typedef struct {
-    char *data;
     size_t capacity;
     int live; /* slots that still point here */
+    _Alignas(max_align_t) char data[];
 } ct_chunk;
 
 enum { CT_POOL_MOST = 64 };

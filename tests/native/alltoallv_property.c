@@ -12,7 +12,6 @@
 #define _GNU_SOURCE /* setenv */
 #include "algorithms.h"
 #include "call.h"
-#include "state.h"
 
 #include <stdio.h>
 #include <stdlib.h>

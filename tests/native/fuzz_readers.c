@@ -4,7 +4,7 @@
 #include "agent.h"
 #include "algorithms.h"
 #include "select.h"
-#include "state.h"
+#include "call.h"
 #include "table.h"
 #include "weights.h"
 
