@@ -15,8 +15,7 @@ from colltune.schedule.filling import FillingPacker
 from colltune.store.grid import Grid
 from colltune_study.research.compare import Estimate, estimate
 from colltune_study.research.figures import COLOURS, new_panels, save
-from greedy_batches import GreedyBatchPacker
-from packing_simulation import Timeline, simulate
+from packing import GreedyBatchPacker, Timeline, simulate
 from papers.study import Made, Study, text_of
 
 _WINDOW = 64

@@ -21,9 +21,9 @@ from colltune_study.research.learners.scaling import Scaling
 from colltune_study.research.learners.tuned_parameters import TunedFactLearner
 from colltune_study.simulated.drawn import Noise, SimulatedSource
 from colltune_study.testing import HALVING, RING, TREE, LearnerContract, small_space, true_time_s
-from greedy_batches import GreedyBatchPacker
 from launched_cluster import Cluster
 from packer_laws import PackerContract
+from packing import GreedyBatchPacker
 from source_laws import SourceContract
 
 

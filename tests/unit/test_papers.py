@@ -18,8 +18,8 @@ from colltune_study.research.metrics import Metrics
 from colltune_study.research.simulate import Pace, Run, Step, simulate
 from colltune_study.research.strategies import Contestant
 from gain_picture import CLUSTERS, largest_job, tuned_time_s
-from packing_simulation import Run as Placed
-from packing_simulation import Timeline
+from packing import Run as Placed
+from packing import Timeline
 from papers import acclaim, fact, hyperparameters, pml_mpi
 from papers.__main__ import FIGURES, NOT_MADE, chosen, draw, main, name_of, page
 from papers.acclaim import watch

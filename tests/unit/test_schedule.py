@@ -6,9 +6,8 @@ import pytest
 
 from colltune.core.topology import Top, Topology
 from colltune.schedule.filling import FillingPacker, Occupancy
-from greedy_batches import GreedyBatchPacker
 from packer_laws import groups, random_tree, switches_between, task
-from packing_simulation import simulate
+from packing import GreedyBatchPacker, simulate
 
 
 def test_the_anomaly_of_the_greedy_batch() -> None:

@@ -19,8 +19,8 @@ from colltune.schedule.topology_files import (
     shipped_schemes,
 )
 from colltune.schedule.topology_sources import find_topology
-from greedy_batches import tree_order
 from packer_laws import groups, random_tree, switches_between
+from packing import tree_order
 
 
 def test_equal_names_under_different_parents_are_different() -> None:

@@ -1,11 +1,13 @@
-"""The greedy batches of the ACCLAiM paper (section VI.B), for comparison."""
+"""The greedy batches of the ACCLAiM paper (section VI.B), for comparison; and what a packing costs, by simulation."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import heapq
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from colltune.core.topology import Top, Topology
-from colltune.schedule.contract import Placement, Task, require_possible
+from colltune.schedule.contract import Packer, Placement, Task, require_possible
 
 
 class GreedyBatchPacker:
@@ -57,3 +59,58 @@ def tree_order(topology: Topology) -> tuple[int, ...]:
         first[parent] = min(first.get(parent, len(topology.hosts)), first.get(switch, len(topology.hosts)))
     keys = [tuple(first.get(switch, 0) for switch in reversed(path)) for path in topology.paths]
     return tuple(sorted(range(len(topology.hosts)), key=lambda host: (keys[topology.leaf[host]], host)))
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A placement and when it ran, in seconds from the start."""
+
+    placement: Placement
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """All that ran, in the order in which it started."""
+
+    runs: tuple[Run, ...]
+
+    @property
+    def makespan_s(self) -> float:
+        return max((run.end_s for run in self.runs), default=0.0)
+
+    @property
+    def serial_s(self) -> float:
+        """The time of the same tasks one after another."""
+        return sum(run.end_s - run.start_s for run in self.runs)
+
+    @property
+    def speedup(self) -> float:
+        return self.serial_s / self.makespan_s if self.makespan_s else 1.0
+
+
+def simulate(
+    packer: Packer, tasks: Sequence[Task], window: int, actual_s: Callable[[Task], float] | None = None
+) -> Timeline:
+    """Runs ``tasks``, most useful first, of which the packer sees the first ``window`` that have not started.
+
+    ``actual_s`` gives the true duration of a task; without it all durations are as expected.
+    """
+    waiting = list(tasks)
+    runs: list[Run] = []
+    running: list[tuple[float, int, Placement]] = []
+    now_s = 0.0
+    while waiting or running:
+        started = packer.start(waiting[:window], now_s)
+        begun = {id(placement.task) for placement in started}
+        waiting = [task for task in waiting if id(task) not in begun] if begun else waiting
+        for placement in started:
+            end_s = now_s + (actual_s(placement.task) if actual_s else placement.task.duration_s)
+            heapq.heappush(running, (end_s, len(runs), placement))
+            runs.append(Run(placement, now_s, end_s))
+        if not running:
+            raise ValueError("the packer starts nothing, and nothing runs")
+        now_s, _, done = heapq.heappop(running)
+        packer.finish(done)
+    return Timeline(tuple(runs))
