@@ -8,7 +8,6 @@ interval. The curves say what a program gains whose collectives all take 1/1.2, 
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import matplotlib as mpl
@@ -19,14 +18,14 @@ import numpy as np
 
 from application_rows import load_steps, programs
 from applications import Place
+from harness import ROOT, options_of
 
-ROOT = Path(__file__).parents[1]
 MARKS = {"mpich": "o", "openmpi": "s"}
 HIGHEST = 1.9
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "figures" / "applications.png")
     asked = parser.parse_args()
     figure, axes = plt.subplots(figsize=(8.0, 4.4), layout="constrained")

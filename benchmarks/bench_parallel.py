@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from pathlib import Path
 from statistics import mean
 
 from colltune.core.sample import Sample, Status
@@ -30,10 +29,9 @@ from colltune.schedule.filling import FillingPacker
 from colltune.store.grid import Grid
 from colltune_study.recorded.dataset import load_grids
 from harness import options_of, part_of, write_figures
-from learned import Learned, learn
+from learned import TABLE, Learned, learn
 from papers.parallel import dragonfly
 
-TABLE = Path(__file__).parent / "data" / "simulated_dragonfly_1024.parquet"
 NODES = 64
 GROUPS = (1, 2, 4, 64)
 

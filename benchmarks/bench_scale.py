@@ -4,7 +4,7 @@
 and place the first of 256 waiting points; then, as a measurement ends, choose what follows it. ``repack_10k_s`` is
 the last of these alone, which is what a running campaign pays for each point. Median of five.
 
-``machine_s_1024``, ``slowdown_1024``: see scale_1024.py. ``decide_s_JOB``, ``rules_worst``, ``peak_mb``: see
+``machine_s_1024``, ``slowdown_1024``: see learned.py. ``decide_s_JOB``, ``rules_worst``, ``peak_mb``: see
 scale_decide.py. ``init_ms``, ``lookups_per_node_N``: see scale_start.py. ``plan_NODES_MINUTES``,
 ``thinking_share_2048``, ``check_limit_s``: see scale_plan.py. ``request_kb_JOB``, ``journal_mb_JOB`` and more of a
 store: see scale_store.py.
@@ -26,7 +26,7 @@ from colltune.schedule.contract import Task
 from colltune.schedule.filling import FillingPacker
 from colltune.schedule.topology_files import of_paths, parse_slurm_conf
 from harness import known_figures, write_figures
-from scale_1024 import scale_1024
+from learned import scale_1024
 from scale_decide import scale_decide
 from scale_plan import scale_plan
 from scale_start import scale_lookups

@@ -2,7 +2,7 @@
 
 ``plan_NODES_MINUTES``: on so many nodes x 12, the share of what a job calls (seven collectives) whose every choice
 is measured within a budget of so many minutes; ``regions_NODES_MINUTES``: the regions that are proven at most.
-Calibrated by the simulated dragonfly of scale_1024.py on 2 to 64 of its nodes, and a launch that takes 25 s on 2,048
+Calibrated by the simulated dragonfly of learned.py on 2 to 64 of its nodes, and a launch that takes 25 s on 2,048
 nodes and a level of the tree less on half of them; 16 nodes are on a switch, and all switches are connected with each
 other. ``serial_...``: the same where the network is not known. ``thinking_share_2048``: the processor's time of the
 learner over the machine's, in the first 60 s of measuring broadcasts on 2,048 x 12 at the invented times of
@@ -28,7 +28,7 @@ from colltune.prove.replay.conformance import rank_counts
 from colltune.prove.replay.on_workbench import ReplaySlice, short_limit_s
 from colltune.session.plan import LaunchCosts, costs_of
 from colltune_study.recorded.dataset import load_grids
-from scale_1024 import TABLE
+from learned import TABLE
 from scale_decide import Invented, broadcasts
 
 NODES, PPN, MINUTES = (128, 512, 2048), 12, (5, 10, 20)

@@ -12,9 +12,9 @@ from colltune_study.research.figures import COLOURS, STYLES, new_panels, save
 from colltune_study.research.learners.scaling import Scaling
 from colltune_study.research.simulate import GOOD_ENOUGH, Run
 from colltune_study.research.strategies import Contestant
+from learned import TABLE
 from papers.entrants import AT_MARKS, entrant
 from papers.study import MARKS, Made, Study, at_mark, names_of, over_seeds, text_of
-from scale_1024 import TABLE
 
 _METRICS = {
     "slowdown": "average slowdown",

@@ -25,9 +25,9 @@ from colltune_study.research.figures import COLOURS, STYLES, new_panels, save
 from colltune_study.research.labels import draw_importances, forest_importances
 from colltune_study.training.learned_times import learn_times, times_of
 from harness import part_of
+from learned import TABLE
 from papers.entrants import entrant
 from papers.study import Made, Study
-from scale_1024 import TABLE
 
 _SUITES = {name: suite for suite in (PICO, MPI_ADVANCE) for name in suite}
 _US = 1e6
