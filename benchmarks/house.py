@@ -54,7 +54,7 @@ LIMITS = {
     "lines_study": Limit(6_448, 7_500),
     "lines_c": Limit(14_892, 13_500),
     "lines_tests": Limit(42_910, 38_000),
-    "lines_benchmarks": Limit(10_500, 10_500),
+    "lines_benchmarks": Limit(10_570, 10_500),
     "long_functions": Limit(0, 0),
     "class_names_twice": Limit(0, 0),
     "circles": Limit(0, 0),
