@@ -20,7 +20,7 @@ from colltune.learn.posterior import MEASURED_SD, Observations, Posterior
 from colltune.learn.scenario_columns import scenario_columns
 from colltune.learn.selection_uncertainty import SURPRISE, TAIL, PairwiseComparisons, normal_loss
 from colltune.search.campaign import MeasuredModel
-from colltune_study.testing import RING, TREE, legal, measured, small_space, true_time_s
+from colltune_study.testing import RING, TREE, drive, legal, mean_slowdown, measured, small_space
 
 
 def drawn_groups(random, *counts):
@@ -100,23 +100,13 @@ def tune(learner: DecisionLearner, most: int = 10_000) -> list[tuple[Scenario, C
     return pairs
 
 
-def slowdown(learner: DecisionLearner, space: Space) -> float:
-    model, found = learner.model(), []
-    for scenario in space.scenarios:
-        choices = space.choices(scenario)
-        log_time = model.predict([(scenario, choice) for choice in choices]).log_time
-        times = [true_time_s(scenario, choice) for choice in choices]
-        found.append(times[int(np.argmin(log_time))] / min(times))
-    return float(np.mean(found))
-
-
 def test_it_stops_by_itself_early_and_right():
     space = small_space()
     learner = DecisionLearner(space, 0)
     pairs = tune(learner)
     # The default is as fast as the tree or the ring everywhere, so many of these pairs are ties.
     assert len(set(pairs)) < 0.70 * len(list(space.pairs()))
-    assert slowdown(learner, space) <= 1.03
+    assert mean_slowdown(learner, space) <= 1.03
     assert "expected to lose" in learner.should_stop()
 
 
@@ -164,23 +154,15 @@ def test_an_algorithm_that_is_bad_wherever_it_was_cheap_is_tried_at_the_far_end(
 
 def test_a_space_too_large_to_look_at_at_once_is_worked_through_in_parts():
     space = small_space()
-    settings = DecisionSettings(scenarios=10)
-    learner = DecisionLearner(space, 0, settings)
-    seen = set()
-    while asked := learner.ask(1):
-        learner.tell(measured(asked[0], len(seen)))
-        seen |= {(asked[0].scenario, choice) for choice in asked[0].choices}
-    assert seen == set(space.pairs())
+    points = drive(DecisionLearner(space, 0, DecisionSettings(scenarios=10)), 10_000)
+    assert {(point.scenario, choice) for point in points for choice in point.choices} == set(space.pairs())
 
 
 def test_a_second_look_at_a_pair_is_for_the_repetitions_that_the_first_left_however_much_is_known():
     shapes = [(nodes, ppn) for nodes in (1, 2, 3, 4, 6, 8) for ppn in (2, 4)]
     scenarios = tuple(Scenario("bcast", *shape, 8 << power) for shape in shapes for power in range(0, 18, 2))
-    learner = DecisionLearner(Space("bcast", scenarios, small_space().legal), 0)
     asked: defaultdict[tuple[Scenario, Choice], list[int]] = defaultdict(list)
-    while points := learner.ask(1):
-        [point] = points
-        learner.tell(measured(point, len(asked)))
+    for point in drive(DecisionLearner(Space("bcast", scenarios, legal), 0), 10_000):
         asked[point.scenario, point.choices[0]].append(point.repetitions)
     twice = [looks for looks in asked.values() if len(looks) > 1]
     assert len(asked) > 300
@@ -231,18 +213,15 @@ CHOICES = 3
 NOISE = 4e-4
 
 
-def posterior() -> Posterior:
-    """Of three choices, each measured at a few scenarios."""
-    random, z = np.random.default_rng(5), scenario_columns(SCENARIOS)
-    rows = random.choice(len(SCENARIOS), 12, replace=False)
-    numbers = np.arange(12) % CHOICES
-    times = np.exp(random.normal(-12.0, 0.3, 12))
-    return Posterior(z, CHOICES, Observations.of(z[rows], rows, numbers, times), PRIOR_MEAN, 3.0)
-
-
 def every_pair() -> tuple[Posterior, PairwiseComparisons, np.ndarray, np.ndarray, np.ndarray]:
-    """The posterior of all pairs, the scenario and choice of each, and the noise of a measurement of it."""
-    fitted, count = posterior(), len(SCENARIOS)
+    """The posterior of three choices that were each measured at a few scenarios, as it is of all pairs.
+
+    The scenario and choice of each pair, and the noise of a measurement of it.
+    """
+    random, z, count = np.random.default_rng(5), scenario_columns(SCENARIOS), len(SCENARIOS)
+    rows, times = random.choice(count, 12, replace=False), np.exp(random.normal(-12.0, 0.3, 12))
+    seen = Observations.of(z[rows], rows, np.arange(12) % CHOICES, times)
+    fitted = Posterior(z, CHOICES, seen, PRIOR_MEAN, 3.0)
     pairwise = PairwiseComparisons.of(fitted.mean, fitted.variance, np.ones(fitted.mean.shape, dtype=bool))
     places, numbers = np.repeat(np.arange(count), CHOICES), np.tile(np.arange(CHOICES), count)
     return fitted, pairwise, places, numbers, np.full(len(places), NOISE)
