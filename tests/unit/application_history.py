@@ -19,33 +19,29 @@ def leave_run(
     choice: Choice,
     ratio: float,
     *,
-    collective: str = "bcast",
     size: int = 64,
-    shape: tuple[int, int] = (2, 4),
     pairs: int = 40,
-    noise: float = 0.03,
+    off: int = 0,
     end: bool = True,
     when_s: float = 1e9,
-    basis: SizeBasis = SizeBasis.MESSAGE,
     application: Application = APP,
 ) -> Path:
-    """A run in which calls by default take ``ratio`` times as long as by ``choice``. Returns its folder."""
-    place = begin_run(directory, RunRecord(environment, (choice,), {collective: basis}, 5, application), when_s)
-    nodes, ppn = shape
-    random = np.random.default_rng(round(when_s))
-    lines = ["colltune-measure 2", f"job id=1 rank=0 ranks={nodes * ppn} nodes={nodes} share=5"]
+    """A run of 2 x 4 ranks whose broadcasts take ``ratio`` times as long by default as by ``choice``: its folder."""
+    record = RunRecord(environment, (choice,), {"bcast": SizeBasis.MESSAGE}, 5, application)
+    place, random = begin_run(directory, record, when_s), np.random.default_rng(round(when_s))
+    lines = ["colltune-measure 2", "job id=1 rank=0 ranks=8 nodes=2 share=5"]
     for number in range(pairs):
-        tuned = CALLS * 1e5 * math.exp(random.normal(0.0, noise))
-        default = CALLS * 1e5 * ratio * math.exp(random.normal(0.0, noise))
+        tuned = CALLS * 1e5 * math.exp(random.normal(0.0, 0.03))
+        default = CALLS * 1e5 * ratio * math.exp(random.normal(0.0, 0.03))
         sides = " ".join(
             f"{side}_call_ns={round(ns)} {side}_wall_ns={round(ns)}"
             for side, ns in (("tuned", tuned), ("default", default))
         )
         lines.append(f"pair cell=0 calls={CALLS} default_first={number % 2} {sides} elapsed_ns={number + 1}000000")
         lines.append(
-            f"cell id=0 function={collective} choice=0 size={nodes * ppn} nodes={nodes} ppn={ppn} least={size}"
-            f" most={size} tuned_calls={20 * CALLS * (number + 1)} default_calls={CALLS * (number + 1)}"
-            f" communicators=1 off=0 rounds={number + 1} agree_ns=1000"
+            f"cell id=0 function=bcast choice=0 size=8 nodes=2 ppn=4 least={size} most={size}"
+            f" tuned_calls={20 * CALLS * (number + 1)} default_calls={CALLS * (number + 1)}"
+            f" communicators=1 off={off} rounds={number + 1} agree_ns=1000"
         )
     if end:
         lines.append(f"end elapsed_ns={pairs}000000 lost_pairs=0")

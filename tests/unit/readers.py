@@ -84,23 +84,17 @@ def _run(name: str) -> Seeds:
     return seeds
 
 
-def _read_run(name: str, data: bytes) -> None:
-    with folder() as place:
-        run = leave_run(place, ENVIRONMENT, Choice("chain"), 1.1, pairs=1)
-        (run / name).write_bytes(data)
-        application_runs(place)
-        read_run(run)
+def _read_run(path: Path) -> None:
+    """A run with this file in the place of its own."""
+    run = leave_run(path.parent, ENVIRONMENT, Choice("chain"), 1.1, pairs=1)
+    shutil.copy(path, run)
+    application_runs(path.parent)
+    read_run(run)
 
 
-@reader("store.applications", of_json, _run(RUN))
-def application_run(data: bytes) -> None:
-    _read_run(RUN, data)
-
-
-@reader("store.applications", of_lines, _run(f"{PARTS}.1.0"))
-def application_blocks(data: bytes) -> None:
-    _read_run(f"{PARTS}.1.0", data)
-
+BLOCKS = f"{PARTS}.1.0"
+file_reader("application_run", "store.applications", of_json, _run(RUN), _read_run, RUN)
+file_reader("application_blocks", "store.applications", of_lines, _run(BLOCKS), _read_run, BLOCKS)
 
 PART = """colltune-profile 1
 job ranks_seen=all ranks=4 nodes=2 elapsed_ns=2000000000 threads_multiple=0 clock_error_ns=150 lost_calls=0 \
