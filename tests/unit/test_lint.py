@@ -140,27 +140,6 @@ def test_each_fault_is_found_and_no_other_file_is_blamed(
         assert check.fix
 
 
-@pytest.mark.parametrize(
-    ("data", "expected"),
-    [
-        (b"", "is empty"),
-        (b" \n\0\0", "is empty"),
-        (b'{"collective=bcast": {"comm_ty', "is not JSON"),
-        (b'{"collective=bcast": {', "is cut off"),
-        (b'{"collective=bcast" {}}', "has no :"),
-        (b"{} {}", "goes on after its end"),
-        (b"\xff\xfe", "no UTF-8"),
-        (b'{"a": ' * 40 + b"1" + b"}" * 40, "levels deep"),
-        (b"[]", "is no object"),
-        (b"{}", "collectives have no rules: all"),
-    ],
-)
-def test_what_is_no_selection_file_is_said_to_be_none(data: bytes, expected: str) -> None:
-    (check,) = lint(data)
-    assert expected in check.what
-    assert check.severity is Severity.ERROR
-
-
 def nested(levels: int) -> Tree:
     return {"comm_size=any": nested(levels - 1)} if levels else BINOMIAL
 
@@ -173,6 +152,16 @@ RELEASE = leaf("MPIDI_POSIX_mpi_bcast_release_gather")
 OF_BCAST = file_with("bcast", BINOMIAL)
 # Of whole files: the first thing that is found, or nothing.
 FILES: list[tuple[Tree | bytes, str, Severity]] = [
+    (b"", "is empty", Severity.ERROR),
+    (b" \n\0\0", "is empty", Severity.ERROR),
+    (b'{"collective=bcast": {"comm_ty', "is not JSON", Severity.ERROR),
+    (b'{"collective=bcast": {', "is cut off", Severity.ERROR),
+    (b'{"collective=bcast" {}}', "has no :", Severity.ERROR),
+    (b"{} {}", "goes on after its end", Severity.ERROR),
+    (b"\xff\xfe", "no UTF-8", Severity.ERROR),
+    (b'{"a": ' * 40 + b"1" + b"}" * 40, "levels deep", Severity.ERROR),
+    (b"[]", "is no object", Severity.ERROR),
+    (b"{}", "collectives have no rules: all", Severity.ERROR),
     (WITHOUT, "exscan, iscan", Severity.ERROR),
     # The files of the device may leave collectives out.
     ({"collective=bcast": {"comm_type=intra": {"comm_hierarchy=parent": ALPHA}}}, "", Severity.ERROR),
