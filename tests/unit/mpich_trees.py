@@ -16,15 +16,11 @@ def composition(collective: str, letter: str) -> Tree:
 
 def default_trees() -> DefaultTrees:
     general: Tree = {}
-    for name in COLLECTIVES:
+    for name in (*COLLECTIVES, *NONBLOCKING):
+        form = "sched_" if name in NONBLOCKING else ""
         general[f"collective={name}"] = {
-            "comm_type=intra": algorithm(name, "intra_first"),
-            "comm_type=inter": algorithm(name, "inter_only"),
-        }
-    for name in NONBLOCKING:
-        general[f"collective={name}"] = {
-            "comm_type=intra": algorithm(name, "intra_sched_first"),
-            "comm_type=inter": algorithm(name, "inter_sched_only"),
+            "comm_type=intra": algorithm(name, f"intra_{form}first"),
+            "comm_type=inter": algorithm(name, f"inter_{form}only"),
         }
     general["collective=ibcast"]["comm_type=intra"] = {
         "comm_hierarchy=parent": algorithm("ibcast", "intra_sched_smp"),
@@ -38,12 +34,13 @@ def default_trees() -> DefaultTrees:
         "is_sendbuf_inplace=no": algorithm("ialltoall", "intra_sched_pairwise"),
     }
     general["collective=scan"] = algorithm("scan", "intra_recursive_doubling")
+    few = algorithm("bcast", "intra_few")
     general["collective=bcast"]["comm_type=intra"] = {
         "comm_size<8": {
-            "comm_hierarchy=parent": {"avg_msg_size<=0": algorithm("bcast", "intra_zero"), "avg_msg_size=any": _few()},
-            "comm_hierarchy=any": _few(),
+            "comm_hierarchy=parent": {"avg_msg_size<=0": algorithm("bcast", "intra_zero"), "avg_msg_size=any": few},
+            "comm_hierarchy=any": few,
         },
-        "comm_size=pow2": {"avg_msg_size<12288": _few(), "avg_msg_size=any": algorithm("bcast", "intra_many_pow2")},
+        "comm_size=pow2": {"avg_msg_size<12288": few, "avg_msg_size=any": algorithm("bcast", "intra_many_pow2")},
         "comm_size=any": algorithm("bcast", "intra_many"),
     }
     general["collective=allreduce"]["comm_type=intra"] = {
@@ -58,7 +55,13 @@ def default_trees() -> DefaultTrees:
     }
     general["collective=alltoall"]["comm_type=intra"] = {
         "is_sendbuf_inplace=yes": algorithm("alltoall", "intra_in_place"),
-        "is_sendbuf_inplace=no": {"comm_size<8": algorithm("alltoall", "intra_few"), "comm_size=any": _alltoall()},
+        "is_sendbuf_inplace=no": {
+            "comm_size<8": algorithm("alltoall", "intra_few"),
+            "comm_size=any": {
+                "avg_msg_size<=256": algorithm("alltoall", "intra_brucks"),
+                "avg_msg_size=any": algorithm("alltoall", "intra_pairwise"),
+            },
+        },
     }
     return DefaultTrees(general, _device(), _posix())
 
@@ -86,26 +89,12 @@ def _device() -> Tree:
 
 
 def _posix() -> Tree:
-    release = {
-        name: {f"algorithm=MPIDI_POSIX_mpi_{name}_release_gather": {}} for name in ("bcast", "barrier", "reduce")
-    }
-    tree: Tree = {
-        f"collective={name}": {"comm_type=intra": {"is_multi_threaded=no": leaf}} for name, leaf in release.items()
-    }
-    tree["collective=reduce"] = {"comm_type=intra": {"is_multi_threaded=no": {"is_commutative=yes": release["reduce"]}}}
+    tree: Tree = {}
+    for name in ("bcast", "barrier", "reduce"):
+        release = {f"algorithm=MPIDI_POSIX_mpi_{name}_release_gather": {}}
+        alone = {"is_commutative=yes": release} if name == "reduce" else release
+        tree[f"collective={name}"] = {"comm_type=intra": {"is_multi_threaded=no": alone}}
     return tree
-
-
-def _few() -> Tree:
-    return algorithm("bcast", "intra_few")
-
-
-def _alltoall() -> Tree:
-    return {"avg_msg_size<=256": algorithm("alltoall", "intra_brucks"), "avg_msg_size=any": _pairwise()}
-
-
-def _pairwise() -> Tree:
-    return algorithm("alltoall", "intra_pairwise")
 
 
 def meets(call: Call, need: Need) -> bool:

@@ -66,14 +66,11 @@ def of_lines(data: bytes, random: Random) -> bytes:
         match random.randint(0, 5):
             case 0 | 1:
                 made = _replaced(made, random.choice((_NUMBER, _TOKEN)), random)
-            case 2:
+            case 2 | 3 as kind:
                 lines = made.splitlines(keepends=True)
-                if lines:
+                if lines and kind == 2:
                     del lines[random.randrange(len(lines))]
-                made = b"".join(lines)
-            case 3:
-                lines = made.splitlines(keepends=True)
-                if lines:
+                elif lines:
                     lines.insert(random.randint(0, len(lines)), random.choice(lines))
                 made = b"".join(lines)
             case 4:
