@@ -28,25 +28,28 @@ SCENARIOS = tuple(
 PAIRS = [(scenario, choice) for scenario in SCENARIOS for choice in CHOICES]
 
 
-def machine(latency_s: float, byte_s: float, local: float = 0.3, reduced: float = 0.5) -> np.ndarray:
-    """The constants of a machine; ``local`` of its latency is that inside of a node."""
-    known = {"call": 1e-6, "network_rounds": latency_s, "local_rounds": local * latency_s}
-    known |= {"node_bytes": byte_s, "reduced_bytes": reduced * byte_s}
+def machine(latency_s: float, byte_s: float) -> np.ndarray:
+    """The constants of a machine."""
+    known = {"call": 1e-6, "network_rounds": latency_s, "local_rounds": 0.3 * latency_s}
+    known |= {"node_bytes": byte_s, "reduced_bytes": 0.5 * byte_s}
     return np.array([known.get(term, 0.0) for term in TERMS])
 
 
-def times(values: np.ndarray, noise: float = 0.0) -> dict:
-    random = np.random.default_rng(0)
-    seconds = terms(PAIRS) @ values * np.exp(noise * random.standard_normal(len(PAIRS)))
-    return dict(zip(PAIRS, seconds.tolist(), strict=True))
+def table(
+    latency_s: float, byte_s: float, seed: int = 0, noise: float = 0.03, choices: tuple[Choice, ...] = CHOICES
+) -> dict:
+    """Times of a machine: a cost model with these constants, and what no model knows, by choice and by pair."""
+    random, pairs = np.random.default_rng(seed), [(scenario, choice) for scenario in SCENARIOS for choice in choices]
+    own = dict(zip(choices, random.normal(0.0, noise, len(choices)), strict=True))
+    unknown = np.exp([own[choice] + random.normal(0.0, noise) for _, choice in pairs])
+    return dict(zip(pairs, (terms(pairs) @ machine(latency_s, byte_s) * unknown).tolist(), strict=True))
 
 
 def test_the_constants_of_a_machine_are_found_again() -> None:
-    wanted = machine(2e-6, 1e-10)
-    found = fit_constants(times(wanted, noise=0.03))
+    found = fit_constants(table(2e-6, 1e-10))
     assert found is not None
-    assert terms(PAIRS) @ found == pytest.approx(terms(PAIRS) @ wanted, rel=0.1)
-    both = [fit_constants(times(machine(latency, 1e-10))) for latency in (1e-6, 4e-6)]
+    assert terms(PAIRS) @ found == pytest.approx(terms(PAIRS) @ machine(2e-6, 1e-10), rel=0.1)
+    both = [fit_constants(table(latency, 1e-10, noise=0.0)) for latency in (1e-6, 4e-6)]
     mean = pooled([one for one in both if one is not None])
     assert 1e-6 < mean[TERMS.index("network_rounds")] < 4e-6
 
@@ -68,11 +71,8 @@ def test_columns_do_not_depend_on_what_else_is_asked() -> None:
 
 
 def test_an_algorithm_that_no_source_measured_is_known_by_what_it_sends() -> None:
-    sources = [
-        {pair: s for pair, s in times(machine(*one), 0.03).items() if pair[1] != Choice("ring")}
-        for one in ((2e-6, 1e-10), (4e-6, 2e-10))
-    ]
-    prior = learn_times(dict(zip("ab", sources, strict=True)))
+    others = tuple(choice for choice in CHOICES if choice != Choice("ring"))
+    prior = learn_times({"a": table(2e-6, 1e-10, choices=others), "b": table(4e-6, 2e-10, choices=others)})
     assert not prior.knows([(SCENARIOS[0], Choice("ring"))]).any()
     small, large = (Scenario("allreduce", 16, 8, size) for size in (64, 1 << 22))
     said = {s: prior.predict([(s, choice) for choice in CHOICES]).log_time for s in (small, large)}
@@ -154,38 +154,25 @@ def test_a_default_is_not_held_for_slow_for_posting_more_than_was_borne():
     assert std[0] > 1.0 > std[2]  # what two choices post alike, neither bears better
 
 
-SUMMED = tuple(Scenario("allreduce", nodes, 4, 1 << size) for nodes in (4, 16) for size in range(4, 25, 2))
-SUM_PAIRS = [(scenario, choice) for scenario in SUMMED for choice in CHOICES]
-
-
-def table(latency_s: float, byte_s: float, seed: int, choices: tuple[Choice, ...] = CHOICES) -> dict:
-    """Times of a machine: a cost model with these constants, and what no model knows, by choice and by pair."""
-    values, random = machine(latency_s, byte_s, local=0.0, reduced=1.0), np.random.default_rng(seed)
-    own = dict(zip(choices, random.normal(0.0, 0.03, len(choices)), strict=True))
-    pairs = [(scenario, choice) for scenario in SUMMED for choice in choices]
-    seconds = terms(pairs) @ values * np.exp([own[choice] + random.normal(0.0, 0.03) for _, choice in pairs])
-    return dict(zip(pairs, seconds.tolist(), strict=True))
-
-
 SOURCES = {"a": table(2e-6, 1e-10, 1), "b": table(1e-6, 4e-10, 2)}
 
 
 def test_choices_are_ordered_as_other_machines_have_them_however_fast_those_are() -> None:
     learned, here = learn_times(SOURCES), table(1.5e-6, 2e-10, 3)
-    said = learned.predict(SUM_PAIRS).log_time.reshape(len(SUMMED), -1)
+    said = learned.predict(PAIRS).log_time.reshape(len(SCENARIOS), -1)
     times = np.array(list(here.values())).reshape(said.shape)
     slow = times[np.arange(len(times)), said.argmin(axis=1)] / times.min(axis=1)
     assert np.mean(slow <= 1.1) >= 0.8
     slower = {name: {pair: 1000.0 * time_s for pair, time_s in times.items()} for name, times in SOURCES.items()}
-    again = learn_times(slower).predict(SUM_PAIRS).log_time
+    again = learn_times(slower).predict(PAIRS).log_time
     np.testing.assert_allclose(again.reshape(said.shape), said, atol=0.1)
 
 
 def test_an_algorithm_is_known_by_what_it_sends_once_two_clusters_measured_that() -> None:
     assert kind_of("allreduce", Choice("ring_ompi")) == kind_of("allreduce", Choice("ring"))
     assert kind_of("allreduce", Choice("ring")) != kind_of("allreduce", Choice("rabenseifner"))
-    learned = learn_times({"a": SOURCES["a"], "b": table(1e-6, 4e-10, 2, CHOICES[2:])})
-    scenario = SUMMED[3]
+    learned = learn_times({"a": SOURCES["a"], "b": table(1e-6, 4e-10, 2, choices=CHOICES[2:])})
+    scenario = SCENARIOS[3]
     names = ("rabenseifner_ompi", "ring", "of_tomorrow")
     assert learned.knows([(scenario, Choice(name)) for name in names]).tolist() == [True, False, False]
     assert np.isnan(learned.predict([(scenario, Choice("of_tomorrow")), (scenario, DEFAULT)]).log_time).all()
