@@ -19,6 +19,7 @@ from colltune.core.stop import StopRequest
 from colltune.machine.process import RunningProgram
 from colltune.mpi.launch_line import job_shape
 from colltune.mpi.libraries import RECORDS
+from colltune.mpi.mpich_settings import overriding
 from colltune.session.own_settings import settings_line
 from colltune.session.site.state import command_text
 from colltune.session.tuning.options import Listener, TuneOptions
@@ -30,6 +31,7 @@ from lint_trees import complete_file
 
 ROOT = Path(__file__).parents[2]
 FILE = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
+OWN = "MPICH_BCAST_INTRA_ALGORITHM"
 SLURM = {"SLURM_JOB_NODELIST": "n[1-4]", "SLURM_TASKS_PER_NODE": "8(x4)"}
 
 
@@ -66,6 +68,38 @@ def test_settings_of_the_users_own_are_told(environ: dict[str, str], others: dic
     found = settings_line(environ, ["bcast"], others)
     assert found.startswith(line)
     assert bool(found) == bool(line)
+
+
+@pytest.mark.parametrize(
+    ("environment", "site", "found"),
+    [
+        ({}, "", ""),
+        ({"MPIR_CVAR_BCAST_INTRA_ALGORITHM": "binomial"}, "", "MPIR_CVAR_BCAST_INTRA_ALGORITHM=binomial"),
+        ({OWN: "binomial"}, "", f"{OWN}=binomial"),
+        ({"MPIR_PARAM_BCAST_COMPOSITION": "1"}, "", "MPIR_PARAM_BCAST_COMPOSITION=1"),
+        # Of two names MPIR_CVAR counts.
+        ({OWN: "ring", "MPIR_CVAR_BCAST_INTRA_ALGORITHM": "auto"}, "", ""),
+        ({"MPIR_CVAR_REDUCE_INTRA_ALGORITHM": "binomial", "MPIR_CVAR_BCAST_DEVICE_COLLECTIVE": "yes"}, "", ""),
+        ({"MPIR_CVAR_DEVICE_COLLECTIVES": "all"}, "", "MPIR_CVAR_DEVICE_COLLECTIVES=all"),
+        ({}, f"# ours\n\n{OWN}=ring\nno setting\n", f"{OWN}=ring (of SITE)"),
+        # The site's file gives way to the environment, unless it says otherwise.
+        ({OWN: "auto"}, f"{OWN}=ring\n", ""),
+        ({OWN: "auto"}, f"{OWN}:force=ring\n", f"{OWN}=ring (of SITE)"),
+        ({}, f"{FILE}=/a.json\n", ""),
+        ({}, f"{FILE}:force=/a.json\n", f"{FILE}=/a.json (of SITE)"),
+    ],
+)
+def test_what_goes_before_the_rules(environment: dict[str, str], site: str, found: str, tmp_path: Path) -> None:
+    path = tmp_path / "mpich.conf"
+    path.write_text(site)
+    assert overriding(environment, ["bcast"], path) == [found.replace("SITE", str(path))][: bool(found)]
+    assert overriding(environment, [], path) == []
+
+
+def test_a_file_that_is_no_text_sets_nothing(tmp_path: Path) -> None:
+    (tmp_path / "mpich.conf").write_bytes(b"\xff\xfeA=1\n")
+    assert overriding({}, ["bcast"], tmp_path / "mpich.conf") == []
+    assert overriding({}, ["bcast"], tmp_path / "none") == []
 
 
 def tuning_of(place: Path, rules: RuleSet) -> dict[str, str]:
