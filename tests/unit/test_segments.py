@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rule_sets import CHOICES, rule_sets
 
 from colltune.core.decision_table import DecisionTable
 from colltune.core.inner_calls import InnerCall
@@ -235,6 +234,21 @@ def test_every_scenario_that_was_looked_at_is_as_it_was_found_last(
 
 CALLS = [(ppn, ranks, size) for ppn in range(1, 5) for ranks in range(1, 7) for size in range(8)]
 MADE = {(ppn, ranks, size) for ppn, ranks, size in CALLS if ranks >= max(2, ppn)}  # by some job
+CHOICES = (DEFAULT, RING, Choice("recexch", (("k", 4),)))
+
+
+@st.composite
+def rule_sets(draw: st.DrawFn) -> RuleSet:
+    """Small ones, drawn at random."""
+
+    def bounds(most: int) -> list[int | None]:
+        return [*sorted(draw(st.sets(st.integers(1, most), max_size=2))), None]
+
+    rules = []
+    for ppn in bounds(3):
+        for ranks in bounds(5):
+            rules += [Rule(ppn, ranks, size, draw(st.sampled_from(CHOICES))) for size in bounds(6)]
+    return RuleSet("bcast", SizeBasis.MESSAGE, tuple(rules))
 
 
 tables = rule_sets().map(DecisionTable.of)
