@@ -29,7 +29,9 @@ from compiled import shared
 
 SHIM = Path(__file__).resolve().parents[2] / "native" / "shim"
 RING, TREE, CHAIN = CHOICES = tuple(Choice(name) for name in ("ring", "tree", "chain"))
-CALL_S, BETWEEN_S = 100e-6, 100e-6
+CALL_S, BETWEEN_S, AGREE_S = 100e-6, 100e-6, 200e-6  # of a call, between two calls, and to meet and agree for a pair
+# Standard deviations: of the logarithm of a call's time, and of the ratio from run to run.
+NOISE, RUN_TO_RUN = 0.3, 0.05
 RISK = 1e-3
 
 
@@ -40,23 +42,20 @@ def sequence() -> ctypes.CDLL:
 
 @dataclass
 class Program:
-    """Runs of ``calls`` calls, in which each choice takes ``ratios`` times as long as the default. ``noise``: standard
-    deviations of the logarithm of a call's time; ``between``: of the ratio, from run to run. ``agree_s``: meeting and
-    agreeing for a pair; ``warming_s``: what the first call of a choice takes longer in each run."""
+    """Runs of ``calls`` calls, in which each choice takes ``ratios`` times as long as the default.
+
+    ``warming_s``: what the first call of a choice takes longer in each run.
+    """
 
     calls: int
     ratios: Mapping[Choice, float]
-    noise: float = 0.3
-    between: float = 0.05
-    agree_s: float = 2.0 * CALL_S
     warming_s: float = 0.0
-    seed: int = 1
     runs: list[ApplicationRun] = field(default_factory=list)
     lost_s: float = 0.0  # as it is, and not as it was measured
 
     def __post_init__(self) -> None:
         """As before the first run that tries anything."""
-        self.random = np.random.default_rng(self.seed)
+        self.random = np.random.default_rng(1)
         known = (0.3, float(self.calls), self.calls * CALL_S, 1, tuple(self.ratios))
         self.kind = CallKind("bcast", SizeBasis.MESSAGE, 2, 4, Span(64, 127), *known)
         self.plan = self.next_run()
@@ -74,9 +73,9 @@ class Program:
         choice = self.plan.tried[self.kind]
         account = accounts(self.runs, self.plan.tried)[self.kind]
         said = expected(self.runs).get((self.kind.where, choice))
-        ratio = self.ratios[choice] * np.exp(self.random.normal(0.0, self.between))
+        ratio = self.ratios[choice] * np.exp(self.random.normal(0.0, RUN_TO_RUN))
         pairs, tuned, agreed_s = self.sequence_of(account.words(said), ratio)
-        self.lost_s += len(pairs) * self.agree_s + tuned * CALL_S * (ratio - 1.0) + self.warming_s * (tuned > 0)
+        self.lost_s += len(pairs) * AGREE_S + tuned * CALL_S * (ratio - 1.0) + self.warming_s * (tuned > 0)
         self.runs.insert(0, self.left(choice, tuned, self.calls - tuned, agreed_s, pairs))
         if pairs:
             self.plan = self.next_run()
@@ -91,9 +90,9 @@ class Program:
 
     def sequence_of(self, words: Sequence[int], ratio: float) -> tuple[tuple[BlockPair, ...], int, float]:
         """The pairs of a run, how many calls ran tuned, and the seconds of agreeing."""
-        factors: NDArray[np.float64] = np.exp(self.random.normal(0.0, self.noise, self.calls))
+        factors: NDArray[np.float64] = np.exp(self.random.normal(0.0, NOISE, self.calls))
         rows, tuned, most = np.zeros((64, 6)), ctypes.c_int(0), 64
-        times = [1e9 * CALL_S, 1e9 * BETWEEN_S, 1e9 * self.agree_s, ratio, 1e9 * self.warming_s]
+        times = [1e9 * CALL_S, 1e9 * BETWEEN_S, 1e9 * AGREE_S, ratio, 1e9 * self.warming_s]
         count = sequence().switchback_run(
             (ctypes.c_int64 * 9)(*words), ctypes.c_double(RISK), ctypes.c_uint64(int(self.random.integers(1 << 62))),
             self.calls, (ctypes.c_double * 5)(*times), factors.ctypes.data_as(ctypes.c_void_p),

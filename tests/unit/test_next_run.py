@@ -4,7 +4,6 @@ import json
 import math
 import os
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -260,32 +259,26 @@ def test_a_program_is_known_by_the_file_that_says_what_it_does(tmp_path: Path) -
     script.write_text("print(1)")
     other.write_text("print(2)")
 
-    def known(*words: str) -> Application:
-        return application_of(words, os.environ)
-
     python = sys.executable
-    first = known("mpiexec", "-n", "4", python, str(script), "10")
+
+    def known(line: str) -> Application:
+        return application_of(line.split(), os.environ)
+
+    first = known(f"mpiexec -n 4 {python} {script} 10")
     assert first.name == str(first) == "solve.py"
-    same: list[Sequence[str]] = [
-        (python, str(script)),
-        ("mpiexec", "-n", "8", "numactl", "-N", "0", python, "-u", str(script), "20", "node"),
-        ("mpiexec", "-n", "8", python, "-m", "mpi4py", str(script)),
-        ("env", "A=1", "mpiexec", "-n", "4", python, str(script)),
-    ]
-    assert all(known(*words).is_same(first) for words in same)
-    assert not known("mpiexec", python, str(other), str(script)).is_same(first)
-    for words in [
-        (python, "-c", "print(1)"),
-        (python, "-m", "package", "x"),
-        ("sh", "job.sh"),
-        ("sh", "-c", "true"),
-        ("mpiexec", python, str(script), ":", python, str(other)),
-        ("ls",),
-        ("no-such-program",),
-    ]:
-        unknown = known(*words)
-        assert (unknown.name, unknown.digest, str(unknown)) == ("", "", "the application"), words
-        assert unknown.is_same(Application(tuple(words)))
+    for same in (
+        f"{python} {script}",
+        f"mpiexec -n 8 numactl -N 0 {python} -u {script} 20 node",
+        f"mpiexec -n 8 {python} -m mpi4py {script}",
+        f"env A=1 mpiexec -n 4 {python} {script}",
+    ):
+        assert known(same).is_same(first), same
+    assert not known(f"mpiexec {python} {other} {script}").is_same(first)
+    modules = (f"{python} -c print(1)", f"{python} -m package x", f"mpiexec {python} {script} : {python} {other}")
+    for line in (*modules, "sh job.sh", "sh -c true", "ls", "no-such-program"):
+        unknown = known(line)
+        assert (unknown.name, unknown.digest, str(unknown)) == ("", "", "the application"), line
+        assert unknown.is_same(Application(tuple(line.split())))
         assert not unknown.is_same(first)
     script.write_text("print(3)")
-    assert not known(python, str(script)).is_same(first)
+    assert not known(f"{python} {script}").is_same(first)

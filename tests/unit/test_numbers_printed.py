@@ -96,11 +96,11 @@ def _printed(found: Findings) -> Iterator[str]:
     for row in _decision_rows(found):
         yield " | ".join(row.values())
     for decision in found.decisions:
-        rules = found.rule_sets[decision.scenario.collective]
-        yield _explained(found, decision.scenario, rules)
+        yield _explained(found, decision.scenario)
 
 
-def _explained(found: Findings, scenario: Scenario, rules: RuleSet) -> str:
+def _explained(found: Findings, scenario: Scenario) -> str:
+    rules = found.rule_sets[scenario.collective]
     known = Explanation(scenario, HERE, rules, "", "", found.samples, found.proofs, list(found.summary.decisions))
     return " ".join(format_explanation(known, 400).split())
 
@@ -129,7 +129,7 @@ def test_what_is_printed_of_a_tuning_agrees(found: Findings) -> None:
     for region in kept:
         low, launches = f"at least {region.speedup.low:.2f}", f"{region.launches} fresh launches"
         for decision in region.decisions:
-            told = _explained(found, decision.scenario, found.rule_sets[region.collective])
+            told = _explained(found, decision.scenario)
             assert f"{low} times as fast in its region" in told
             assert launches in told
             assert set(re.findall(r"(\d+) fresh launches", told)) == {str(region.launches)}

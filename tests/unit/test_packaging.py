@@ -209,10 +209,7 @@ def test_easybuild_installs_it_on_the_system_s_python(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "tools")], check=True)
     python = tmp_path / "tools" / "bin" / "python"
     subprocess.run([python, "-m", "pip", "install", "--quiet", "easybuild", "hatchling", "hatch-vcs"], check=True)
-    dist = tmp_path / "dist"
-    build = [python, "-m", "hatchling", "build", "-t", "wheel", "-d", dist]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
-    (wheel,) = dist.iterdir()
+    wheel = built(tmp_path / "dist")
     # A recipe that also predicts for the MPI of this environment, and writes that beside it.
     mpiexec = Path(sys.executable).with_name("mpiexec")
     predicted = mpiexec.parents[1] / "share" / "colltune" / "predicted"
@@ -227,7 +224,8 @@ def test_easybuild_installs_it_on_the_system_s_python(tmp_path: Path) -> None:
         "EB_PYTHON": str(python),
         "EASYBUILD_ALLOW_USE_AS_ROOT_AND_ACCEPT_CONSEQUENCES": "1",
     }
-    words = ["--modules-tool=Lmod", f"--sourcepath={dist}:{tmp_path / 'sources'}", f"--prefix={tmp_path / 'prefix'}"]
+    sources = f"--sourcepath={wheel.parent}:{tmp_path / 'sources'}"
+    words = ["--modules-tool=Lmod", sources, f"--prefix={tmp_path / 'prefix'}"]
     words += ["--detect-loaded-modules=ignore", f"colltune-{version}.eb"]
     try:
         run_to_end([python.parent / "eb", *words], cwd=tmp_path, env=environment, check=True)

@@ -1,7 +1,9 @@
 """Tuning for an application: the job it is tuned on, and what is said of it where little or nothing was measured."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -66,13 +68,14 @@ def test_another_thread_level_than_the_application_has_is_refused(multiple: bool
 
 def test_a_job_that_grants_fewer_ranks_per_node_says_what_to_ask_for() -> None:
     job = Job(Scheduler.SLURM, (Node("a", 2), Node("b", 2)))
+    app = profile(calls("bcast", 2, 4), nodes=2)
     with pytest.raises(InputError, match="ran 4 ranks per node, and this slurm job grants 2") as caught:
-        machine_like(profile(calls("bcast", 2, 4), nodes=2), MachineOptions(), "", job)
+        machine_like(app, MachineOptions(), "", job)
     assert "--ppn 4" in caught.value.next_step
-    assert machine_like(profile(calls("bcast", 2, 4), nodes=2), MachineOptions(ppn=4), "", job).nodes == 2
+    assert machine_like(app, MachineOptions(ppn=4), "", job).nodes == 2
 
 
-def test_calls_that_the_job_cannot_form_are_told() -> None:
+def test_calls_that_the_job_cannot_form_are_told_and_those_that_the_library_does_not_choose_left_out() -> None:
     catalogue, said = load("mpich", "5.0.2"), list[str]()
     app = profile(calls("bcast", 1, 4), calls("bcast", 1, 2), calls("allreduce", 1, 4))
     options = for_application(TuneOptions([], budget_s=60.0), app, 7200.0, catalogue, (1, 4), said.append)
@@ -86,13 +89,9 @@ def test_calls_that_the_job_cannot_form_are_told() -> None:
     with pytest.raises(InputError, match="1 x 1 ranks cannot form") as caught:
         for_application(TuneOptions([]), app, 7200.0, catalogue, (1, 1))
     assert caught.value.next_step == "Give --ppn 4"
-
-
-def test_what_a_library_does_not_choose_is_left_out() -> None:
-    """Intel MPI has no numbers for scans."""
+    # Intel MPI has no numbers for scans.
     app = profile(calls("bcast", 1, 4), calls("exscan", 1, 4), calls("scan", 1, 4))
-    options = for_application(TuneOptions([]), app, 72000.0, load("intelmpi", "2021.17"), (1, 4))
-    assert options.collectives == ["bcast"]
+    assert for_application(TuneOptions([]), app, 72000.0, load("intelmpi", "2021.17"), (1, 4)).collectives == ["bcast"]
 
 
 def test_a_budget_that_the_run_time_limits_says_so_and_how_to_change_it() -> None:
@@ -123,33 +122,26 @@ def test_a_budget_that_the_run_time_limits_says_so_and_how_to_change_it() -> Non
     assert Summary(budget=budget).more_time == "--budget 50s"
 
 
-def result(gate: list[Decision], samples: list[Sample]) -> TuneResult:
-    made = Environment("mpich", "5.0.2", "b", "m", 1, 4, "single")
-    return TuneResult(
-        Tuning(made, {}, {}, {}, Summary(total_s=36.0)), Outcome(tuple(samples), {}, 1.0, False), gate, {}
-    )
-
-
 def test_nothing_measured_is_not_nothing_to_save() -> None:
-    scenario = Scenario("bcast", 1, 4, 1024)
-    expected = ExpectedGain({scenario: 0.5, replace(scenario, size_bytes=8): 0.1}, 7200.0)
-    text = payoff_of(result([], []), expected, 4).text()
-    assert "not known" in text
-    assert text.endswith("Tune again with a larger --budget.")
-    assert "nothing" not in text.lower()
+    made, scenario = Environment("mpich", "5.0.2", "b", "m", 1, 4, "single"), Scenario("bcast", 1, 4, 1024)
     sample = Sample(scenario, Choice("binomial"), Status.OK, (1e-6,), 0.1, 1, 0.0)
-    text = payoff_of(result([], [sample]), expected, 4).text()
-    assert text.startswith("Nothing was proven faster")
-    assert "1 of its 2 kinds of calls" in text
-    busy = result([], [sample])
-    busy = replace(busy, tuning=replace(busy.tuning, summary=replace(busy.tuning.summary, disturbance=_BUSY)))
-    text = payoff_of(busy, expected, 4).text()
-    assert text.startswith("On the busy machine nothing was judged, so it is not known what tuning saves;")
-    assert text.endswith("Tune again on idle processors.")
-    ungated = replace(busy, tuning=replace(busy.tuning, summary=replace(busy.tuning.summary, gated=False)))
-    text = payoff_of(ungated, expected, 4).text()
-    assert text.startswith("Nothing was proven, as --gate off asks, so it is not known what tuning saves;")
     kept = Decision(scenario, Choice("binomial"), Verdict.KEPT, (2.0,) * 8, "")
-    text = payoff_of(result([kept], [sample]), expected, 4).text()
-    assert text.startswith("Saves about 2 core-hours (at least 2) over 2 h")
-    assert "cost 0.04 core-hours" in text
+    expected = ExpectedGain({scenario: 0.5, replace(scenario, size_bytes=8): 0.1}, 7200.0)
+
+    def text(*samples: Sample, gate: Sequence[Decision] = (), **more: Any) -> str:
+        tuning = Tuning(made, {}, {}, {}, Summary(total_s=36.0, **more))
+        return payoff_of(TuneResult(tuning, Outcome(samples, {}, 1.0, False), gate, {}), expected, 4).text()
+
+    assert "nothing" not in text().lower()
+    assert "not known" in text()
+    assert text().endswith("Tune again with a larger --budget.")
+    assert text(sample).startswith("Nothing was proven faster")
+    assert "1 of its 2 kinds of calls" in text(sample)
+    busy = text(sample, disturbance=_BUSY)
+    assert busy.startswith("On the busy machine nothing was judged, so it is not known what tuning saves;")
+    assert busy.endswith("Tune again on idle processors.")
+    ungated = text(sample, disturbance=_BUSY, gated=False)
+    assert ungated.startswith("Nothing was proven, as --gate off asks, so it is not known what tuning saves;")
+    saving = text(sample, gate=[kept])
+    assert saving.startswith("Saves about 2 core-hours (at least 2) over 2 h")
+    assert "cost 0.04 core-hours" in saving
