@@ -8,20 +8,15 @@ from pathlib import Path
 from mpich_trees import default_trees
 
 from colltune.bench.backends.mpich import MpichBackend
-from colltune.bench.contract import Event, LibraryBench, Program, unheard
+from colltune.bench.contract import Event, Program, WithoutMpi, unheard
+from colltune.bench.recorded_cluster import RecordedBench
+from colltune.bench.workbench import Workbench
 from colltune.catalog import Catalogue
-from colltune.core.inner_calls import InnerCall, SharedCall, shared_calls
-from colltune.core.rules import RuleSet
 from colltune.core.sample import DEFAULT, Choice, Environment, Scenario, Status
-from colltune.core.space import Space, shapes, tuned_sizes
-from colltune.core.topology import Topology
-from colltune.emit.contract import variables_for
 from colltune.emit.mpich.defaults import DefaultTrees
 from colltune.emit.mpich.outcome import equivalent_of_default, trees_of
 from colltune.emit.mpich.tree import Call
 from colltune.measure.request import Settings
-from colltune.schedule.topology_files import load_topology
-from colltune.store.tuning import Tuning
 from colltune_study.simulated.drawn import QUIET, Noise, SimulatedSource
 
 ENVIRONMENT = Environment("mpich", "5.0.2", "0" * 64, "in memory", 2, 4, "single")
@@ -50,7 +45,7 @@ def decided_by(trees: DefaultTrees, scenario: Scenario, catalogue: Catalogue) ->
 
 
 @dataclass
-class MemoryBench:
+class MemoryBench(WithoutMpi):
     """A Bench on which no library loads files. ``truth``: seconds of a choice, the default among them.
 
     ``algorithms``: what there is beside the default. ``launch_s``: what a launch takes, on the clock.
@@ -66,16 +61,9 @@ class MemoryBench:
     launches: list[SimulatedSource] = field(default_factory=list)
     backend: MpichBackend = field(default_factory=lambda: MpichBackend("5.0.2", default_trees()))
 
-    headline, warnings, start_text = "a bench in memory", (), "beginning"
-    by_launches, parts_disturb = False, True
-
-    @property
-    def catalogue(self) -> Catalogue:
-        return self.backend.catalogue
-
-    @property
-    def library(self) -> LibraryBench | None:
-        return None
+    headline, start_text, parts_disturb = "a bench in memory", "beginning", True
+    catalogue, space, inner_calls = Workbench.catalogue, Workbench.space, Workbench.inner_calls
+    topology, tuning = RecordedBench.topology, RecordedBench.tuning
 
     def legal(self, scenario: Scenario) -> tuple[Choice, ...]:
         known = self.catalogue.legal(scenario)
@@ -83,20 +71,6 @@ class MemoryBench:
 
     def baseline(self, scenario: Scenario) -> Choice:
         return DEFAULT
-
-    def inner_calls(self, collective: str, choice: Choice) -> Sequence[InnerCall]:
-        return self.backend.inner_calls(collective, choice)
-
-    def space(self, collective: str, smallest: int, largest: int) -> Space:
-        sizes = tuned_sizes(collective, smallest, largest)
-        grid = (Scenario(collective, n, p, size) for n, p in shapes(self.nodes, self.ppn) for size in sizes)
-        return Space(collective, tuple(grid), self.legal)
-
-    def topology(self, named: str | None, note: Callable[[str], None]) -> Topology:
-        hosts = [f"n{number}" for number in range(self.nodes)]
-        return Topology.serial(hosts) if named is None else load_topology(named, hosts)
-
-    watch = None
 
     def now_s(self) -> float:
         return len(self.launches) * self.launch_s + sum(launch.now_s for launch in self.launches)
@@ -108,12 +82,6 @@ class MemoryBench:
         number = len(self.launches) + 1
         self.launches.append(SimulatedSource(self.environment, truth, seed, number, self.noise, self.now_s))
         return self.launches[-1]
-
-    def expressible(self, rule_set: RuleSet, jobs: Collection[tuple[int, int]] = ()) -> RuleSet:
-        return rule_set
-
-    def tuning(self, rule_sets: Mapping[str, RuleSet]) -> Tuning:
-        return Tuning(self.environment, rule_sets, {}, {})
 
 
 @dataclass
@@ -127,9 +95,9 @@ class MemoryLibrary(MemoryBench):
     search_s: float = 0.0
     fault: str | None = None
 
-    @property
-    def library(self) -> LibraryBench:
-        return self
+    thread_level = "single"
+    library, emitter, touched_by_default = Workbench.library, Workbench.emitter, Workbench.touched_by_default
+    expressible, tuning = Workbench.expressible, Workbench.tuning
 
     def launch(
         self, seed: int, variables: Mapping[str, str] | None = None, *, on_event: Event = unheard
@@ -153,20 +121,5 @@ class MemoryLibrary(MemoryBench):
         faulty = {"FAULT": self.fault} if variables and self.fault else {}
         return Program([sys.executable, "-I", "-S", "-c", _CONFORMANCE, *arguments], {**(variables or {}), **faulty})
 
-    def touched_by_default(self, scenario: Scenario) -> Mapping[SharedCall, Choice]:
-        equivalent = self.backend.default_equivalent(scenario, "single")
-        return {} if equivalent is None else shared_calls(self.inner_calls, scenario, equivalent)
-
     def settings(self, collective: str, choice: Choice) -> Settings:
         return ((f"{collective}_algorithm", ["default", *self.algorithms].index(choice.algorithm)),)
-
-    def expressible(self, rule_set: RuleSet, jobs: Collection[tuple[int, int]] = ()) -> RuleSet:
-        looked_at = {shape for job in {(self.nodes, self.ppn), *jobs} for shape in shapes(*job)}
-        return self.backend.expressible(rule_set, sorted(looked_at))
-
-    def tuning(self, rule_sets: Mapping[str, RuleSet]) -> Tuning:
-        emitter = self.backend.emitter
-        files = emitter.emit(list(rule_sets.values()))
-        variables = variables_for(emitter, Path(f"{{directory}}/{emitter.name}"), files)
-        named = {f"{emitter.name}/{name}": data for name, data in files.items()}
-        return Tuning(self.environment, rule_sets, named, variables)
