@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_predict_cost import CHOICES, PAIRS, SCENARIOS, SOURCES, table
 
 import colltune_study
 from colltune.core.errors import InputError
@@ -19,27 +20,10 @@ from colltune_study.training.learned_times import forest_of, learn_times
 from colltune_study.training.train import save_model, train_model
 from commands import colltune
 
-CHOICES = (Choice("recursive_doubling"), Choice("ring"), Choice("recexch", (("k", 4),)))
-PAIRS = [
-    (Scenario("allreduce", nodes, 2, 1 << size), choice)
-    for nodes in (2, 8)
-    for size in range(4, 22, 3)
-    for choice in CHOICES
-]
-
-
-def table(seed: int, pairs=PAIRS) -> dict:
-    random = np.random.default_rng(seed)
-    slope = {choice: 1e-9 * (1 + place) for place, choice in enumerate(CHOICES)}
-    return {(s, c): 1e-5 + slope[c] * s.size_bytes * float(random.uniform(0.9, 1.1)) for s, c in pairs}
-
-
-TABLES = {"allreduce": {"a": table(1), "b": table(2)}}
-
 
 @pytest.fixture(scope="module")
 def model() -> TimesModel:
-    return train_model(TABLES)
+    return train_model({"allreduce": SOURCES})
 
 
 def test_the_file_holds_what_was_trained(model: TimesModel, tmp_path: Path) -> None:
@@ -47,9 +31,9 @@ def test_the_file_holds_what_was_trained(model: TimesModel, tmp_path: Path) -> N
     again = load_model(tmp_path / "model.npz")
     assert again.theta == pytest.approx(model.theta)
     assert again.of("allreduce").clusters == ("a", "b")
-    assert again.of("allreduce").trained == Range.of([scenario for scenario, _ in PAIRS])
-    learned = learn_times(TABLES["allreduce"])
-    groups = [(scenario, CHOICES[0], CHOICES[1:]) for scenario in dict.fromkeys(scenario for scenario, _ in PAIRS)]
+    assert again.of("allreduce").trained == Range.of(SCENARIOS)
+    learned = learn_times(SOURCES)
+    groups = [(scenario, CHOICES[0], CHOICES[1:]) for scenario in SCENARIOS]
     for one in (model, again):
         assert one.of("allreduce").predict(PAIRS).log_time == pytest.approx(learned.predict(PAIRS).log_time, abs=1e-5)
         for found, expected in zip(one.against("allreduce", groups), model.against("allreduce", groups), strict=True):
@@ -58,16 +42,15 @@ def test_the_file_holds_what_was_trained(model: TimesModel, tmp_path: Path) -> N
 
 def test_beyond_its_clusters_it_is_not_asked(model: TimesModel) -> None:
     """Two doublings are near enough."""
-    inside = [Scenario("allreduce", nodes, 2, 1 << size) for nodes in (2, 4, 32) for size in (4, 10, 21)]
-    far = [Scenario("allreduce", 33, 2, 64), Scenario("allreduce", 8, 9, 64), Scenario("allreduce", 8, 2, 1 << 23)]
+    inside = [Scenario("allreduce", nodes, 32, 1 << size) for nodes in (1, 16, 64) for size in (4, 10, 24)]
+    far = [Scenario("allreduce", 65, 2, 64), Scenario("allreduce", 8, 33, 64), Scenario("allreduce", 8, 2, 1 << 26)]
     assert model.of("allreduce").trained.holds([*inside, *far]).tolist() == [True] * len(inside) + [False] * len(far)
 
 
 def write_tables(place: Path, clusters: str) -> list[str]:
-    wide = [(Scenario("allreduce", n, 2, 1 << size), c) for n in (2, 8) for size in range(4, 22) for c in CHOICES]
-    for seed, cluster in enumerate(clusters):
+    for number, cluster in enumerate(clusters):
         rows = [f"{cluster},allreduce,{c.algorithm},{s.nodes},{s.ppn},{s.size_bytes},{t * 1e6}"
-                for (s, c), t in table(seed, wide).items()]  # fmt: skip
+                for (s, c), t in table(1e-6 * (1 + number), 1e-10, number).items()]  # fmt: skip
         text = "\n".join(["cluster,collective,algorithm,nodes,ppn,msg_bytes,time_us", *rows]) + "\n"
         (place / f"{cluster}.csv").write_text(text)
     return [str(place / f"{cluster}.csv") for cluster in clusters]
@@ -76,10 +59,10 @@ def write_tables(place: Path, clusters: str) -> list[str]:
 def test_the_command_trains_on_tables_of_times(tmp_path: Path) -> None:
     tables, out = write_tables(tmp_path, "ab"), tmp_path / "model.npz"
     done = colltune("study", "train", *tables, "--out", str(out), code=0)
-    assert "allreduce: times of a, b; 2 kinds of choices" in done.stdout + done.stderr
-    pairs = [(Scenario("allreduce", 8, 2, 1 << 20), Choice(name)) for name in ("recursive_doubling", "ring")]
+    assert "allreduce: times of a, b; 3 kinds of choices" in done.stdout + done.stderr
+    pairs = [(Scenario("allreduce", 16, 8, 1 << 22), Choice(name)) for name in ("recursive_doubling", "ring")]
     doubling, ring = load_model(out).of("allreduce").predict(pairs).log_time
-    assert doubling < ring
+    assert ring < doubling
     told = list[str]()
     model = colltune_study.train([Path(one) for one in tables], tmp_path / "again.npz", listener=told.append)
     assert told
@@ -96,7 +79,7 @@ def test_the_same_tables_make_the_same_model_byte_by_byte(tmp_path: Path) -> Non
 
 def test_one_cluster_or_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="two clusters"):
-        train_model({"allreduce": {"a": table(1)}})
+        train_model({"allreduce": {"a": SOURCES["a"]}})
     words = ("study", "train", *write_tables(tmp_path, "a"), "--out", str(tmp_path / "m.npz"))
     assert "two clusters" in colltune(*words, code=2).stderr
     with pytest.raises(InputError, match="clusters"):
