@@ -32,21 +32,19 @@ def installed(launcher: Launcher, library: Library = Library.MPICH, program: str
 MPICH, OPENMPI = Library.MPICH, Library.OPENMPI
 OF_OPENMPI = "L -n 24 --host n1:8,n2:8,n3:8 --map-by ppr:8:node --oversubscribe -x OMPI_MCA_a=1,2 P"
 SRUN = "L --mpi={} --nodes={} --ntasks={} --ntasks-per-node=8 --distribution=block --input=0 --kill-on-bad-exit=1 "
+FLUX = "L run --nodes={} --tasks-per-node=4 --exclusive --input=0 --unbuffered "
 # The command line of so many nodes and ranks per node with variables; L is the launcher and P the program.
 LINES = [
     *((launcher, LAPTOP, library, (1, 2), {}, "L -n 2 P")
       for launcher, library in ((Launcher.HYDRA, MPICH), (Launcher.GENERIC, MPICH), (Launcher.PRRTE, OPENMPI))),
     (Launcher.PRRTE, LAPTOP, OPENMPI, (1, 4), {}, "L -n 4 --oversubscribe P"),  # more ranks than cores
-    (Launcher.HYDRA, SLURM, MPICH, (2, 8), {"MPIR_CVAR_X": "a b"},
-     "L -n 16 -ppn 8 -hosts n1:8,n2:8 -genv MPIR_CVAR_X a b P"),
+    (Launcher.HYDRA, SLURM, MPICH, (2, 8), {"X": "a b"}, "L -n 16 -ppn 8 -hosts n1:8,n2:8 -genv X a b P"),
     (Launcher.PRRTE, SLURM, OPENMPI, (3, 8), {"OMPI_MCA_a": "1,2"}, OF_OPENMPI),
     (Launcher.ORTE, SLURM, OPENMPI, (3, 8), {"OMPI_MCA_a": "1,2"}, OF_OPENMPI),
     (Launcher.SRUN, SLURM, MPICH, (2, 8), {"A": "1,2"}, SRUN.format("pmi2", 2, 16) + "--nodelist=n[1-2] P"),
     (Launcher.SRUN, SLURM, OPENMPI, (3, 8), {}, SRUN.format("pmix", 3, 24) + "--nodelist=n[1-3] --overcommit P"),
-    (Launcher.FLUX, SLURM, MPICH, (3, 4), {"A": "b"},
-     "L run --nodes=3 --tasks-per-node=4 --exclusive --input=0 --unbuffered --env=A=b P"),
-    (Launcher.FLUX, SLURM, MPICH, (2, 4), {},
-     "L run --nodes=2 --tasks-per-node=4 --exclusive --input=0 --unbuffered --requires=hosts:n[1-2] P"),
+    (Launcher.FLUX, SLURM, MPICH, (3, 4), {"A": "b"}, FLUX.format(3) + "--env=A=b P"),
+    (Launcher.FLUX, SLURM, MPICH, (2, 4), {}, FLUX.format(2) + "--requires=hosts:n[1-2] P"),
     (Launcher.JSRUN, SLURM, MPICH, (2, 4), {"A": "b"},
      "L --nrs 2 --rs_per_host 1 --tasks_per_rs 4 --cpu_per_rs 4 --launch_distribution packed --env A=b P"),
     (Launcher.GENERIC, SLURM, MPICH, (2, 4), {"A": "b"}, "L -n 8 -ppn 4 P"),

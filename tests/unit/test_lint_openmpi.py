@@ -201,13 +201,8 @@ def test_rules_of_han_are_clean_also_with_a_segment_a_name_and_an_algorithm() ->
 
 
 def test_the_command_tells_the_library_by_the_file(tmp_path: Path) -> None:
-    good, bad = tmp_path / "good.conf", tmp_path / "bad.conf"
-    good.write_text(rules(7, "2 1 0 6 0 0"))
-    bad.write_text(rules(7, "2 1 0 77 0 0"))
-    assert run(good, version=VERSION) == (0, "1 file for Open MPI 5.0.11: 0 errors, 0 warnings\n")
-    code, output = run(bad, version=VERSION)
-    assert code == 1
-    assert output.startswith(f"{bad}:4: error: Open MPI 5.0.11 has no algorithm 77 of bcast\n")
+    (tmp_path / "rules.conf").write_text(rules(7, "2 1 0 6 0 0"))
+    assert run(tmp_path / "rules.conf", version=VERSION) == (0, "1 file for Open MPI 5.0.11: 0 errors, 0 warnings\n")
     (tmp_path / "mpich.json").write_text("{}")
     with pytest.raises(InputError, match="two libraries"):
-        run(good, tmp_path / "mpich.json", version=VERSION)
+        run(tmp_path / "rules.conf", tmp_path / "mpich.json", version=VERSION)

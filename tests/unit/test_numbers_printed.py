@@ -19,7 +19,7 @@ from colltune.core.rules import RuleSet
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, SizeBasis, Status
 from colltune.core.space import Space
 from colltune.core.switchback import BlockPair, BlockTimes, Cell, Experiment
-from colltune.core.units import format_budget, parse_duration
+from colltune.core.units import parse_duration
 from colltune.distill.minimal_rules import distill_proven
 from colltune.judge.verdict import compare_all
 from colltune.report.ending import ending, facts, headline, steps_text
@@ -138,21 +138,11 @@ def test_what_is_printed_of_a_tuning_agrees(found: Findings) -> None:
     if kept:
         counts = [int(one) for one in re.findall(r"(\d+) (?:to|fresh launches)", texts[2].rpartition("by ")[2])]
         assert (min(counts), max(counts)) == (min(r.launches for r in kept), max(r.launches for r in kept))
-
-
-@given(tunings())
-def test_what_is_said_to_be_sorted_by_gain_is(found: Findings) -> None:
-    rows = _decision_rows(found)
-    speedups = [float(row["speedup"].rstrip("x")) for row in rows]
+    # What is said to be sorted by gain is.
+    speedups = [float(row["speedup"].rstrip("x")) for row in _decision_rows(found)]
     assert speedups == sorted(speedups, reverse=True)
     whole = [one.gain.estimate for one in shape_gains(found) if one.shape == job_shape(found)]
     assert whole == sorted(whole, reverse=True)
-
-
-@given(st.floats(1e-3, 1e12))
-def test_a_budget_that_no_job_has_is_not_asked_for(enough_s: float) -> None:
-    told = Summary(budget=Budget(60.0, 9.0, enough_s)).budget_for_all_s
-    assert told is None or parse_duration(format_budget(told)) <= WEEK_S + 60.0
 
 
 @st.composite

@@ -97,13 +97,6 @@ def test_the_debian_package_asks_for_the_same_packages() -> None:
         assert f" python3-{requirement.replace('>=', ' (>= ')})," in control
 
 
-def test_a_plain_install_leaves_out_what_is_large_and_seldom_used() -> None:
-    assert "jinja2" in LEAST
-    assert not LEAST.keys() & {"scikit-learn", "vl-convert-python", "pandas", "pyarrow", "matplotlib", "optuna"}
-    extras = METADATA["optional-dependencies"]["report"]
-    assert [one.partition(">")[0] for one in extras] == ["vl-convert-python"]
-
-
 def test_the_demo_installs_what_a_plain_install_needs_as_the_tests_do_and_no_test_tools() -> None:
     def pinned(name: str) -> set[str]:
         return {line for line in text_of(name).splitlines() if line[:1] not in ("#", "")}
@@ -111,8 +104,10 @@ def test_the_demo_installs_what_a_plain_install_needs_as_the_tests_do_and_no_tes
     demo = pinned("requirements-demo.txt")
     assert demo <= pinned("requirements.txt")
     names = {line.partition("==")[0].lower() for line in demo}
-    assert LEAST.keys() | {"vl-convert-python", "mpich"} <= names
-    assert not names & {"pytest", "scikit-learn", "pandas", "matplotlib"}
+    extras = {one.partition(">")[0] for one in METADATA["optional-dependencies"]["report"]}
+    assert not LEAST.keys() & extras, "what is large and seldom used"
+    assert LEAST.keys() | extras | {"mpich"} <= names
+    assert not names & {"pytest", "scikit-learn", "pandas", "pyarrow", "matplotlib", "optuna"}
 
 
 def test_the_module_file_sets_what_env_prints() -> None:
