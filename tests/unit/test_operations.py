@@ -159,13 +159,11 @@ def test_run_and_env_say_that_a_tuning_has_no_rules_or_none_for_this_job(tmp_pat
         ("mpirun -np 8 -npernode 4 ./app", (2, 4, 8)),
         ("mpirun -np 8 --map-by ppr:4:node:PE=2 ./app", (2, 4, 8)),
         ("prterun --hostfile hosts --np 8 ./app", None),
-        # Slurm and Flux, outside of a job: srun asks for one
+        # Slurm, outside of a job: srun asks for one
         ("srun --ntasks=4 ./app", (1, 4, 4)),
-        ("srun -n4 ./app", (1, 4, 4)),
         ("srun -N2 -n8 --exclusive ./app -n9", (2, 4, 8)),
         ("srun --nodes=2 --ntasks-per-node=4 ./app", (2, 4, 8)),
         ("nice -n 5 srun -N 2 --ntasks-per-node 4 ./app", (2, 4, 8)),
-        ("flux run -N2 -n8 ./app", (2, 4, 8)),
         ("jsrun -n 2 -p 8 ./app", (1, 8, 8)),
     ],
 )
