@@ -3,16 +3,15 @@
 Open MPI has algorithms by number, which a fresh communicator takes from control variables.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import product
-from math import prod
-from typing import Any
 
 from colltune.catalog.entries import NO_DEVICE, Algorithm, CollectiveEntry, Kind, Need, Parameter
 from colltune.core.errors import InputError
-from colltune.core.sample import DEFAULT, NONBLOCKING, Choice, Scenario, SizeBasis, Value
+from colltune.core.sample import DEFAULT, NONBLOCKING, Choice, Scenario, Value
 
 _ELEMENT_BYTES = 4  # reductions are tuned on float
 _ALWAYS_HELD = frozenset({Need.COMMUTATIVE, Need.BUILTIN_OP, Need.NOT_IN_PLACE})
@@ -37,8 +36,7 @@ class Catalogue:
     @property
     def release(self) -> tuple[int, int]:
         """Major and minor number of ``version``."""
-        major, minor = self.version.split(".")
-        return int(major), int(minor)
+        return release_of(self.version)
 
     def collective(self, name: str) -> CollectiveEntry:
         """Raises InputError for a collective that is not in the catalogue."""
@@ -98,20 +96,12 @@ class Catalogue:
             limited,
         )
 
-    def count_legal(self, scenario: Scenario, thread_level: str = "single") -> int:
-        """How many candidates ``legal`` has, in a fraction of its time."""
-        worth = self._worth_measuring(scenario, thread_level)
-        return 1 + sum(prod(len(_useful(p, below)) for p in algorithm.tuned) for algorithm, below in worth)
-
     def numbered(self) -> dict[int, CollectiveEntry]:
         """By their numbers in a file of Open MPI, the collectives that a file decides."""
         return {entry.number: entry for entry in self.entries.values() if entry.in_file}
 
     def size_class(self, scenario: Scenario) -> tuple[object, ...]:
-        """What the number of candidates depends on of the size.
-
-        ``count_legal`` is the same for two scenarios of one collective and shape whose class is the same.
-        """
+        """What candidates depend on of the size: sizes of one class have equally many, in one shape of a collective."""
         count = scenario.size_bytes // _ELEMENT_BYTES
         # The leaders of the nodes, and the ranks inside of one, are communicators of their own.
         of_parts = [
@@ -166,14 +156,21 @@ class Catalogue:
 
         None may be left out there, for MPICH does not set it then, but what the algorithm does not read.
         """
-        chosen = dict(choice.parameters)
-        written = []
-        for parameter in filter(lambda given: given.in_file, self.algorithm(collective, choice).parameters):
-            value = chosen.get(parameter.name, parameter.default)
-            if parameter.name == "tree_type" and self.tree_type_numbers:
-                value = self.tree_type_numbers[str(value)]
-            written.append((parameter.name, str(value)))
-        return tuple(written)
+        chosen, parameters = dict(choice.parameters), self.algorithm(collective, choice).parameters
+        return tuple((p.name, self.written(p.name, chosen.get(p.name, p.default))) for p in parameters if p.in_file)
+
+    def written(self, parameter: str, value: object) -> str:
+        """``value`` as the selection file writes it."""
+        numbers = self.tree_type_numbers
+        return str(numbers[str(value)]) if parameter == "tree_type" and numbers else str(value)
+
+
+def release_of(text: str) -> tuple[int, int]:
+    """The major and minor number of "5.0.2" or "4.3.0rc1"."""
+    match = re.match(r"(\d{1,9})\.(\d{1,9})", text)
+    if match is None:
+        raise InputError(f"cannot read the version {text!r}", "Write for example 5.0.2")
+    return int(match[1]), int(match[2])
 
 
 @cache
@@ -272,9 +269,6 @@ def held_needs(scenario: Scenario) -> frozenset[Need]:
     return _ALWAYS_HELD.union(need for need, holds in asked if holds)
 
 
-_TUNED = Algorithm("tuned", Kind.COMPOSITION, "tuned", candidate=False, why_not="a component, not an algorithm")
-
-
 # The component that makes the calls that do not block. It reads its variables in each call, and has no file of rules.
 _LIBNBC = "coll_libnbc_"
 
@@ -288,7 +282,7 @@ class OpenMpiCatalogue(Catalogue):
     @property
     def has_han(self) -> bool:
         """Whether han stands before coll/tuned on several nodes, as it does from 5.0 on."""
-        return tuple(int(part) for part in self.version.split(".")[:2]) >= (5, 0)
+        return self.release >= (5, 0)
 
     def settings(self, collective: str, choice: Choice) -> tuple[tuple[str, str], ...]:
         if choice == DEFAULT:
@@ -319,40 +313,3 @@ class OpenMpiCatalogue(Catalogue):
         values |= dict(choice.parameters)
         named = (int(values.get(name, 0)) for name in ("fanout", "segment_size", "max_requests"))
         return (algorithm.number or 0, *named)  # type: ignore[return-value]
-
-
-def openmpi_entry(name: str, body: dict[str, Any], prefix: str) -> CollectiveEntry:
-    """One table of openmpi.toml; rows of other versions are out of it already."""
-    algorithms = tuple(_algorithm(row, f"{prefix}{name}_algorithm_") for row in body["algorithms"])
-    return CollectiveEntry(
-        name,
-        SizeBasis(body["basis"]),
-        algorithms,
-        _TUNED,
-        body.get("nothing_to_tune"),
-        number=body.get("id", -1),
-        owner="han" if body.get("han") else None,
-        in_file="id" in body,
-    )
-
-
-def _algorithm(row: dict[str, Any], prefix: str) -> Algorithm:
-    return Algorithm(
-        key=row["key"],
-        kind=Kind.FLAT,
-        selection_name=row["key"],
-        needs=frozenset(map(Need, row.get("needs", ()))),
-        parameters=tuple(
-            Parameter(
-                name=parameter["name"],
-                default=parameter["default"],
-                values=tuple(parameter["values"]),
-                cvar=prefix + parameter["variable"],
-                limit=parameter.get("limit"),
-            )
-            for parameter in row.get("parameters", ())
-        ),
-        candidate=row.get("candidate", True),
-        why_not=row.get("why_not", ""),
-        number=row["number"],
-    )

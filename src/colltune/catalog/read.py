@@ -7,7 +7,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from colltune.catalog.catalogue import Catalogue, OpenMpiCatalogue, openmpi_entry
+from colltune.catalog.catalogue import Catalogue, OpenMpiCatalogue, release_of
 from colltune.catalog.entries import NO_DEVICE, Algorithm, CollectiveEntry, Kind, Need, Parameter
 from colltune.core.errors import InputError
 from colltune.core.sample import COLLECTIVES, NONBLOCKING, SizeBasis, parse_collectives
@@ -32,12 +32,12 @@ def load(library: str, version: str) -> Catalogue:
         raise InputError(f"there is no catalogue of {library!r}", f"There is one of {', '.join(LIBRARIES)}")
     table = read_toml(library)
     known: list[str] = table["versions"]
-    asked = _version(version)
-    if asked < _version(known[0]):
+    asked = release_of(version)
+    if asked < release_of(known[0]):
         raise InputError(f"{library} {version} is older than {known[0]}", f"Use {library} {known[0]} to {known[-1]}")
-    used = max((text for text in known if _version(text) <= asked), key=_version)
+    used = max((text for text in known if release_of(text) <= asked), key=release_of)
     warning = None
-    if asked not in map(_version, known) and not table.get("open_ended", False):
+    if asked not in map(release_of, known) and not table.get("open_ended", False):
         warning = f"{library} {version} is not in the catalogue; it is taken for {used}"
     return _catalogue(library, used, warning)
 
@@ -57,7 +57,7 @@ def _described(version: str) -> Catalogue:
 def catalogue_of(description: "Description") -> Catalogue:
     """Of an MPI that its user describes. Raises InputError for a precondition that is not known."""
     try:
-        entries = {name: openmpi_entry(name, dict(body), "") for name, body in description.collectives.items()}
+        entries = {name: _numbered_entry(name, dict(body), "") for name, body in description.collectives.items()}
     except ValueError as error:
         raise InputError(f"needs of an algorithm: {error}", f"There are {', '.join(Need)}") from None
     return Catalogue("described", description.version, None, "", entries, {})
@@ -82,43 +82,45 @@ def _catalogue(library: str, version: str, warning: str | None) -> Catalogue:
             name: {**body, "algorithms": [row for row in body["algorithms"] if _present(row, version)]}
             for name, body in table["collectives"].items()
         }
-        entries = {name: openmpi_entry(name, body, table["prefix"]) for name, body in rows.items()}
+        entries = {name: _numbered_entry(name, body, table["prefix"]) for name, body in rows.items()}
         kind = OpenMpiCatalogue if library == "openmpi" else Catalogue
         return kind(library, version, warning, table["prefix"], entries, {})
     entries = {name: _entry(name, body, table, version) for name, body in table["collectives"].items()}
-    names = _version(version) >= _version(table["tree_type_names_since"])
+    names = release_of(version) >= release_of(table["tree_type_names_since"])
     numbers: dict[str, int] = {} if names else table["tree_type_numbers"]
     return Catalogue(library, version, warning, table["prefix"], entries, numbers)
 
 
-def _version(text: str) -> tuple[int, int]:
-    """The major and minor number of "5.0.2" or "4.3.0rc1"."""
-    major, _, rest = text.partition(".")
-    minor = rest.partition(".")[0]
-    digits = minor[: len(minor) - len(minor.lstrip("0123456789"))]
-    if not major.isdecimal() or not digits:
-        raise InputError(f"cannot read the version {text!r}", "Write for example 5.0.2")
-    return int(major), int(digits)
-
-
 def _present(body: dict[str, Any], version: str) -> bool:
-    now = _version(version)
-    return _version(body.get("since", "0.0")) <= now <= _version(body.get("until", "9999.0"))
+    now = release_of(version)
+    return release_of(body.get("since", "0.0")) <= now <= release_of(body.get("until", "9999.0"))
+
+
+_TUNED = Algorithm("tuned", Kind.COMPOSITION, "tuned", candidate=False, why_not="a component, not an algorithm")
+
+
+def _numbered_entry(name: str, body: dict[str, Any], prefix: str) -> CollectiveEntry:
+    """Of a library whose algorithms have numbers; rows of other versions are out of ``body`` already."""
+    return CollectiveEntry(
+        name,
+        SizeBasis(body["basis"]),
+        tuple(_algorithm(row, Kind.FLAT, row["key"], f"{prefix}{name}_algorithm_") for row in body["algorithms"]),
+        _TUNED,
+        body.get("nothing_to_tune"),
+        number=body.get("id", -1),
+        owner="han" if body.get("han") else None,
+        in_file="id" in body,
+    )
 
 
 def _entry(name: str, body: dict[str, Any], table: dict[str, Any], version: str) -> CollectiveEntry:
+    flat = [_flat(name, row, table["prefix"], version) for row in body["algorithms"] if _present(row, version)]
     if name in NONBLOCKING:
-        flat = [_flat(name, row, table, version) for row in body["algorithms"] if _present(row, version)]
         return CollectiveEntry(name, SizeBasis(body["basis"]), tuple(flat), NO_DEVICE)
-    compositions, network_only = [], None
-    for row in filter(lambda row: _present(row, version), body["compositions"]):
-        composition = _composition(name, row, table, version)
-        if row.get("network_only", False):
-            network_only = composition
-        else:
-            compositions.append(composition)
-    assert network_only is not None, f"{name} has no composition for flat algorithms in {version}"
-    flat = [_flat(name, row, table, version) for row in body["algorithms"] if _present(row, version)]
+    rows = [row for row in body["compositions"] if _present(row, version)]
+    made = [_composition(name, row, table, version) for row in rows]
+    (network_only,) = (base for base, row in zip(made, rows, strict=True) if row.get("network_only"))
+    compositions = [composition for composition in made if composition is not network_only]
     composed = [choice for base in compositions if base.leads and base.candidate for choice in _composed(base, flat)]
     algorithms, why_not = (*compositions, *flat, *composed), body.get("nothing_to_tune")
     in_file = all(algorithm.kind is not Kind.MOCK_UP for algorithm in flat)
@@ -139,44 +141,47 @@ def _composed(composition: Algorithm, flat: list[Algorithm]) -> Iterator[Algorit
 
 
 def _composition(name: str, row: dict[str, Any], table: dict[str, Any], version: str) -> Algorithm:
-    settable = _version(version) >= _version(table["composition_variables_since"])
-    return Algorithm(
-        key=row["key"],
-        kind=Kind.COMPOSITION,
-        selection_name=f"MPIDI_{name.capitalize()}_intra_composition_{row['key']}",
-        needs=frozenset(map(Need, row.get("needs", ()))),
-        candidate=row.get("candidate", True) and settable,
-        why_not=row.get("why_not", "" if settable else "this version has no control variable for it"),
-        number=row.get("number") if settable else None,
+    composition = replace(
+        _algorithm(row, Kind.COMPOSITION, f"MPIDI_{name.capitalize()}_intra_composition_{row['key']}", ""),
         leads=row.get("leaders", False),
         shares_nodes=row.get("shares_nodes", False),
     )
+    if release_of(version) >= release_of(table["composition_variables_since"]):
+        return composition
+    why_not = composition.why_not or "this version has no control variable for it"
+    return replace(composition, candidate=False, why_not=why_not, number=None)
 
 
-def _flat(name: str, row: dict[str, Any], table: dict[str, Any], version: str) -> Algorithm:
+def _flat(name: str, row: dict[str, Any], prefix: str, version: str) -> Algorithm:
     scope = "allcomm" if row["key"] == "nb" else "intra"
-    rows = [parameter for parameter in row.get("parameters", ()) if _present(parameter, version)]
+    parameters = [parameter for parameter in row.get("parameters", ()) if _present(parameter, version)]
+    named = f"MPIR_{name.capitalize()}_{scope}_{row['key']}"
+    return _algorithm({**row, "parameters": parameters}, Kind(row.get("kind", Kind.FLAT)), named, prefix)
+
+
+def _algorithm(row: dict[str, Any], kind: Kind, selection_name: str, prefix: str) -> Algorithm:
+    """``prefix``: how the control variables of its parameters begin."""
     return Algorithm(
         key=row["key"],
-        kind=Kind(row.get("kind", Kind.FLAT)),
-        selection_name=f"MPIR_{name.capitalize()}_{scope}_{row['key']}",
+        kind=kind,
+        selection_name=selection_name,
         needs=frozenset(map(Need, row.get("needs", ()))),
-        parameters=tuple(_parameter(parameter, table["prefix"]) for parameter in rows),
+        parameters=tuple(
+            Parameter(
+                name=parameter["name"],
+                default=parameter["default"],
+                values=tuple(parameter.get("values", ())),
+                cvar=prefix + parameter["cvar"],
+                limit=parameter.get("limit"),
+                init_only=parameter.get("init_only", False),
+                in_file=parameter.get("in_file", True),
+            )
+            for parameter in row.get("parameters", ())
+        ),
         candidate=row.get("candidate", True),
         why_not=row.get("why_not", ""),
         reproducible=row.get("reproducible", False),
-    )
-
-
-def _parameter(row: dict[str, Any], prefix: str) -> Parameter:
-    return Parameter(
-        name=row["name"],
-        default=row["default"],
-        values=tuple(row.get("values", ())),
-        cvar=prefix + row["cvar"],
-        limit=row.get("limit"),
-        init_only=row.get("init_only", False),
-        in_file=row.get("in_file", True),
+        number=row.get("number"),
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from colltune.bench.backends import obstacles_of
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.disturbance import Disturbance
 from colltune.core.errors import InputError
@@ -82,7 +83,8 @@ def diagnose(
     for text in components:
         say("in force", text, False)
     own = settings_line(environ, bench.catalogue.entries if bench.environment.mpi == "mpich" else (), {})
-    obstacles = tuple(dict.fromkeys(filter(None, [*bench.backend.obstacles(environ), *outranking, own])))
+    known = obstacles_of(bench.environment.mpi, environ)
+    obstacles = tuple(dict.fromkeys(filter(None, [*known, *outranking, own])))
     for text in obstacles:
         say("warning", text, True)
     choices, nothing = _choices(bench)

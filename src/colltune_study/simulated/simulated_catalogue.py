@@ -34,9 +34,6 @@ class SimulatedCatalogue(Catalogue):
             and (_is_narrow(choice) or scenario.ranks <= self.wide_ranks.get((name, choice.algorithm), scenario.ranks))
         )
 
-    def count_legal(self, scenario: Scenario, thread_level: str = "single") -> int:
-        return len(self.legal(scenario, thread_level))
-
     def default(self, scenario: Scenario) -> Choice:
         """The candidate that stands in for a library's own choice."""
         total = scenario.size_bytes * scenario.ranks

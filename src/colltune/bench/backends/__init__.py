@@ -73,6 +73,6 @@ def recall_backend(tuned: Environment) -> Recalled:
     return _TUNED[tuned.mpi].recalled(tuned)
 
 
-def obstacles_of(mpi: str, environ: Mapping[str, str], command: Sequence[str]) -> list[str]:
+def obstacles_of(mpi: str, environ: Mapping[str, str], command: Sequence[str] = ()) -> list[str]:
     """What in ``environ``, in the own files of ``mpi``, or among the options of ``command`` goes before its rules."""
     return _TUNED[mpi].obstacles(environ, command) if mpi in _TUNED else []

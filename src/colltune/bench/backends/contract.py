@@ -77,41 +77,32 @@ class Backend(Recalled, Protocol):
         """
         ...
 
-    def obstacles(self, environ: Mapping[str, str]) -> list[str]:
-        """What in ``environ``, or in the library, keeps a file from deciding; a sentence each."""
-        ...
 
+class BaseBackend:
+    """What a library does unless its own back end says otherwise: it takes algorithms while it runs, and tells all
+    without a job."""
 
-class Plain:
-    """A library that tells all without a job, and whose rules tell ranks apart."""
+    steered: ClassVar[bool] = True
+
+    @property
+    def agent_variables(self) -> Mapping[str, str]:
+        return {}
+
+    def in_job(self, output_under: Callable[[Mapping[str, str]], str], place: Path) -> Self:  # noqa: ARG002
+        return self
 
     def tells_ranks(self, collective: str) -> bool:  # noqa: ARG002
         return True
 
-    def in_job(self, output_under: Callable[[Mapping[str, str]], str], place: Path) -> Self:  # noqa: ARG002
-        """Nothing more."""
-        return self
-
-
-class Steered(Plain):
-    """A library that takes algorithms while it runs."""
-
-    steered: ClassVar[bool] = True
-
-
-class ByLaunches(Plain):
-    """A library that takes algorithms when a job starts alone, with one way for a call."""
-
-    steered: ClassVar[bool] = False
-    agent_variables: ClassVar[Mapping[str, str]] = {}
-
     def inner_calls(self, collective: str, choice: Choice) -> Sequence[InnerCall]:  # noqa: ARG002
-        """None that a file decides."""
         return ()
 
     def components(self, output_under: Callable[[Mapping[str, str]], str]) -> tuple[list[str], list[str]]:
         del output_under
         return [], []
+
+    def default_equivalent(self, scenario: Scenario, thread_level: str) -> Choice | None:  # noqa: ARG002
+        return None
 
 
 class RecordedBackend:

@@ -2,19 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
-from colltune.bench.backends.contract import ByLaunches
+from colltune.bench.backends.contract import BaseBackend
 from colltune.catalog import Catalogue, load
 from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
-from colltune.core.sample import Choice, Scenario
+from colltune.core.sample import Scenario
 from colltune.emit.described import DescribedEmitter
 from colltune.machine.described_file import described_mpi
 from colltune.machine.described_mpi import LIBRARY, VARIABLE, VARIABLES_FILE, Description, parse_variables
 
 
 @dataclass(frozen=True)
-class DescribedBackend(ByLaunches):
+class DescribedBackend(BaseBackend):
+    steered: ClassVar[bool] = False
     catalogue: Catalogue
     description: Description
 
@@ -39,9 +41,6 @@ class DescribedBackend(ByLaunches):
     def tells_ranks(self, collective: str) -> bool:
         return self.description.forms[collective].tells_ranks
 
-    def default_equivalent(self, scenario: Scenario, thread_level: str) -> Choice | None:  # noqa: ARG002
-        return None
-
     def describe(self, files: Mapping[str, bytes], scenario: Scenario, thread_level: str) -> str:  # noqa: ARG002
         variables = parse_variables(files.get(VARIABLES_FILE, b""))
         name = self.description.forms[scenario.collective].variable
@@ -49,7 +48,3 @@ class DescribedBackend(ByLaunches):
 
     def describe_default(self, scenario: Scenario, thread_level: str) -> str:
         return self.describe({}, scenario, thread_level)
-
-    def obstacles(self, environ: Mapping[str, str]) -> list[str]:  # noqa: ARG002
-        """Nothing is known that goes before its variables."""
-        return []

@@ -4,8 +4,9 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
-from colltune.bench.backends.contract import ByLaunches
+from colltune.bench.backends.contract import BaseBackend
 from colltune.catalog import Catalogue, load
 from colltune.core.decision_table import DecisionTable
 from colltune.core.errors import InputError, on_os_error
@@ -20,9 +21,10 @@ _ADJUST, _TUNING = "I_MPI_ADJUST_", "I_MPI_TUNING"
 
 
 @dataclass(frozen=True)
-class IntelMpiBackend(ByLaunches):
+class IntelMpiBackend(BaseBackend):
     """``presets``: what the library of a job says; None outside of one."""
 
+    steered: ClassVar[bool] = False
     catalogue: Catalogue
     presets: Presets | None = None
 
@@ -76,9 +78,6 @@ class IntelMpiBackend(ByLaunches):
     def describe_default(self, scenario: Scenario, thread_level: str) -> str:
         same = self.default_equivalent(scenario, thread_level)
         return _OWN if same is None else f"{_OWN}, {same}"
-
-    def obstacles(self, environ: Mapping[str, str]) -> list[str]:
-        return find_obstacles(environ)
 
 
 def find_obstacles(environ: Mapping[str, str], command: Sequence[str] = ()) -> list[str]:  # noqa: ARG001

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from colltune.bench.backends.contract import Steered
+from colltune.bench.backends.contract import BaseBackend
 from colltune.catalog import Catalogue, load
 from colltune.core.errors import InputError
 from colltune.core.inner_calls import InnerCall
@@ -20,7 +20,7 @@ from colltune.emit.mpich.tree import Call
 from colltune.machine.files import LARGEST_BYTES, read_file
 
 
-class MpichBackend(Steered):
+class MpichBackend(BaseBackend):
     """``defaults``: the library's own trees, or why they are not known."""
 
     def __init__(self, version: str, defaults: DefaultTrees | InputError) -> None:
@@ -51,10 +51,6 @@ class MpichBackend(Steered):
     def clean(self, environ: Mapping[str, str]) -> dict[str, str]:
         return {name: value for name, value in environ.items() if not name.endswith("_TUNING_JSON_FILE")}
 
-    @property
-    def agent_variables(self) -> Mapping[str, str]:
-        return {}
-
     def expressible(self, rule_set: RuleSet, shapes: Sequence[tuple[int, int]]) -> RuleSet:  # noqa: ARG002
         """MPICH's trees ask for ppn, ranks and size; below a composition rules have to agree."""
         return agreeing(self.catalogue, written_by_file(self.catalogue, rule_set))
@@ -75,13 +71,6 @@ class MpichBackend(Steered):
             return describe_outcome(self._trees(), Call.of(scenario, thread_level), self.catalogue)
         except InputError as error:
             return f"unknown: {error.what}"
-
-    def components(self, output_under: Callable[[Mapping[str, str]], str]) -> tuple[list[str], list[str]]:
-        del output_under
-        return [], []
-
-    def obstacles(self, environ: Mapping[str, str]) -> list[str]:  # noqa: ARG002
-        return []
 
 
 def _library(environment: Environment) -> Path:

@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-from colltune.bench.backends.contract import Steered
+from colltune.bench.backends.contract import BaseBackend
 from colltune.catalog import load
 from colltune.catalog.catalogue import OpenMpiCatalogue
 from colltune.catalog.read import read_toml
-from colltune.core.inner_calls import InnerCall
 from colltune.core.rules import RuleSet
-from colltune.core.sample import COLLECTIVES, DEFAULT, Choice, Scenario, grouped
+from colltune.core.sample import COLLECTIVES, DEFAULT, Scenario, grouped
 from colltune.emit.openmpi.reader import reads_version_2
 from colltune.emit.openmpi.rules_file import OpenMpiEmitter
 from colltune.machine.files import read_text
@@ -121,7 +120,9 @@ _OF_HAN = "Open MPI's own decision (coll/han)"
 _OF_LIBNBC = "Open MPI's own decision (coll/libnbc)"
 
 
-class OpenMpiBackend(Steered):
+class OpenMpiBackend(BaseBackend):
+    """No candidate is known to be the default: its fixed rules are compiled in (docs/design/safety.md)."""
+
     def __init__(self, version: str) -> None:
         self.catalogue = cast(OpenMpiCatalogue, load("openmpi", version))
         self.emitter = OpenMpiEmitter(self.catalogue, wide=reads_version_2(version))
@@ -142,14 +143,6 @@ class OpenMpiBackend(Steered):
     def expressible(self, rule_set: RuleSet, shapes: Sequence[tuple[int, int]]) -> RuleSet:
         return self.emitter.expressible(rule_set, shapes)
 
-    def default_equivalent(self, scenario: Scenario, thread_level: str) -> Choice | None:  # noqa: ARG002
-        """None: the fixed rules are compiled in. It costs nothing, see docs/design/safety.md."""
-        return None
-
-    def inner_calls(self, collective: str, choice: Choice) -> Sequence[InnerCall]:  # noqa: ARG002
-        """None that a file decides."""
-        return ()
-
     def describe(self, files: Mapping[str, bytes], scenario: Scenario, thread_level: str) -> str:
         choice = self.emitter.parse(files, scenario.collective).evaluate(scenario)
         if choice == DEFAULT:
@@ -169,9 +162,6 @@ class OpenMpiBackend(Steered):
         if not selected:
             return [], ["Open MPI does not say which components it selected, so coll/tuned may not be asked"]
         return describe_components(selected), find_outranking(selected)
-
-    def obstacles(self, environ: Mapping[str, str]) -> list[str]:
-        return find_obstacles(environ)
 
 
 def find_obstacles(environ: Mapping[str, str], command: Sequence[str] = ()) -> list[str]:

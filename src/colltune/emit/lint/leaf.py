@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from colltune.catalog import NO_DEVICE, Algorithm, Catalogue, CollectiveEntry, Need, load
 from colltune.catalog import Kind as AlgorithmKind
+from colltune.catalog.catalogue import release_of
 from colltune.catalog.read import known_versions, read_toml
 from colltune.core.sample import Value
 from colltune.emit.lint.check import Check, FindingsOfFile, shown
@@ -61,7 +62,7 @@ def leaf_names(catalogue: Catalogue) -> dict[str, LeafName]:
     names: dict[str, LeafName] = {}
     for entry in catalogue.entries.values():
         names.update(_of_catalogue(entry))
-    for collective, form in _forms(catalogue.version):
+    for collective, form in _forms(catalogue.release):
         name = f"MPIR_{collective.capitalize()}_{form}"
         names[name] = _other(name, collective, form)
     for collective in _COMPOSED:
@@ -70,7 +71,7 @@ def leaf_names(catalogue: Catalogue) -> dict[str, LeafName]:
     names["MPIDI_Scan_intra_composition_beta"] = LeafName("scan", FileKind.CH4)
     for form, needs in _KNOWN["posix"].items():
         names[f"MPIDI_POSIX_mpi_{form}"] = LeafName(form.partition("_")[0], FileKind.POSIX, tuple(needs))
-    if _number(catalogue.version) >= (4, 3):
+    if catalogue.release >= (4, 3):
         names |= {name: replace(names[name], optional=_TOPO) for name in _BY_TOPOLOGY}
         names["MPIDI_POSIX_mpi_bcast_ipc_read"] = LeafName("bcast", FileKind.POSIX)
     return names
@@ -125,20 +126,15 @@ def _other(name: str, collective: str, form: str) -> LeafName:
     return LeafName(collective, FileKind.GENERAL, needs, _parameters(name), unread=_KNOWN["unread"].get(name))
 
 
-def _forms(version: str) -> Iterator[tuple[str, str]]:
+def _forms(release: tuple[int, int]) -> Iterator[tuple[str, str]]:
     for collective, forms in _KNOWN["forms"].items():
         for form, _, since in (word.partition("@") for word in forms.split()):
-            if not since or _number(since) <= _number(version):
+            if not since or release_of(since) <= release:
                 yield collective, form
 
 
 def _parameters(name: str) -> tuple[tuple[str, Value], ...]:
     return tuple(_KNOWN["parameters"].get(name, {}).items())
-
-
-def _number(version: str) -> tuple[int, int]:
-    major, minor = version.split(".")
-    return int(major), int(minor)
 
 
 TREE_TYPES = ("kary", "knomial_1", "knomial_2", "topology_aware", "topology_aware_k", "topology_wave")
@@ -256,14 +252,8 @@ def _of_parameters(
             yield file.finding("wrong-value", child.line, below, key=shown(child.key), why=wrong[0], fix=wrong[1])
     for parameter, default in needed:
         if parameter not in given:
-            written = format_value(parameter, default, catalogue)
+            written = catalogue.written(parameter, default)
             yield file.finding("not-given", entry.line, path, parameter=parameter, written=written)
-
-
-def format_value(parameter: str, value: object, catalogue: Catalogue) -> str:
-    """``value`` as this version's file writes it."""
-    numbers = catalogue.tree_type_numbers
-    return str(numbers[str(value)]) if parameter == "tree_type" and numbers else str(value)
 
 
 def wrong_value(leaf: str, parameter: str, value: str, catalogue: Catalogue) -> tuple[str, str] | None:

@@ -34,67 +34,51 @@ class Where(StrEnum):
 class Demand:
     """That inner calls on ``ranks`` ranks, of ``sizes`` bytes, make ``choice``; the default is the library's own."""
 
-    where: Where
+    where: str
     ranks: Span
     sizes: Span
     choice: Choice
 
     def contradicts(self, other: "Demand") -> bool:
         return (
-            self.where is other.where
+            self.where == other.where
             and self.choice != other.choice
             and self.ranks.meets(other.ranks)
             and self.sizes.meets(other.sizes)
         )
 
 
-def split(catalogue: Catalogue, collective: str, choice: Choice) -> tuple[Choice, Choice, bool] | None:
-    """A composition by itself, what its leaders run, and whether the node does so too; None for a flat choice."""
-    if choice == DEFAULT:
+def alone(catalogue: Catalogue, collective: str, choice: Choice) -> Choice | None:
+    """A composition without what is chosen below it; None for any other choice."""
+    algorithm = None if choice == DEFAULT else catalogue.algorithm(collective, choice)
+    if algorithm is None or algorithm.kind is not Kind.COMPOSITION:
         return None
-    algorithm = catalogue.algorithm(collective, choice)
-    if algorithm.kind is not Kind.COMPOSITION:
-        return None
-    plain = Choice(algorithm.key.partition("+")[0].removesuffix(".mpir"))
-    leaders = DEFAULT if algorithm.leaders is None else Choice(algorithm.leaders.key, choice.parameters)
-    return plain, leaders, algorithm.general_on_node
+    return Choice(algorithm.key.partition("+")[0].removesuffix(".mpir"))
 
 
 def demands_of(catalogue: Catalogue, choice: Choice, region: Region, collective: str) -> list[Demand] | None:
     """What ``choice`` demands of the inner calls of ``region``; None where there are too few ranks or nodes for any."""
-    parts = split(catalogue, collective, choice)
-    if parts is None:
-        return []
-    plain, leaders, general = parts
     nodes, node_ranks, sizes = inner_spans(region)
-    if (nodes.is_empty or node_ranks.is_empty) and choice != plain:
+    if (nodes.is_empty or node_ranks.is_empty) and alone(catalogue, collective, choice) not in (None, choice):
         return None
-    apart = catalogue.version < "5.0"
-    demands = []
-    if catalogue.algorithm(collective, plain).leads and not nodes.is_empty:
-        demands.append(Demand(Where.LEADERS if apart else Where.INSIDE, nodes, sizes, leaders))
-    if catalogue.algorithm(collective, plain).shares_nodes and not node_ranks.is_empty:
-        demands.append(Demand(Where.SHARED_MEMORY, node_ranks, sizes, GENERAL if general else DEFAULT))
-    if general:
-        demands.append(Demand(Where.NODE if apart else Where.INSIDE, node_ranks, sizes, leaders))
-    return demands
+    calls = [call for call in inner_calls(catalogue, collective, choice) if call.collective == collective]
+    demands = [Demand(call.where, nodes if call.across else node_ranks, sizes, call.choice) for call in calls]
+    return [demand for demand in demands if not demand.ranks.is_empty]
 
 
 @cache
 def inner_calls(catalogue: Catalogue, collective: str, choice: Choice) -> tuple[InnerCall, ...]:
     """The inner calls of ``choice``. Kept, for they are asked in every scenario."""
-    parts = split(catalogue, collective, choice)
-    if parts is None:
+    if (plain := alone(catalogue, collective, choice)) is None:
         return ()
-    plain, leaders, general = parts
-    algorithm, apart = catalogue.algorithm(collective, plain), catalogue.version < "5.0"
-    calls = []
-    if algorithm.leads:
-        calls.append(InnerCall(Where.LEADERS if apart else Where.INSIDE, collective, True, leaders))
+    algorithm, apart = catalogue.algorithm(collective, choice), catalogue.version < "5.0"
+    below = DEFAULT if algorithm.leaders is None else Choice(algorithm.leaders.key, choice.parameters)
+    shared = GENERAL if algorithm.general_on_node else DEFAULT
+    calls = [InnerCall(Where.LEADERS if apart else Where.INSIDE, collective, True, below)] if algorithm.leads else []
     on_node = (collective,) if algorithm.shares_nodes else _ON_NODE.get((collective, plain.algorithm), ())
-    calls += [InnerCall(Where.SHARED_MEMORY, other, False, GENERAL if general else DEFAULT) for other in on_node]
-    if general:
-        calls.append(InnerCall(Where.NODE if apart else Where.INSIDE, collective, False, leaders))
+    calls += [InnerCall(Where.SHARED_MEMORY, other, False, shared) for other in on_node]
+    if algorithm.general_on_node:
+        calls.append(InnerCall(Where.NODE if apart else Where.INSIDE, collective, False, below))
     return tuple(calls)
 
 
@@ -128,8 +112,7 @@ def _reduced(catalogue: Catalogue, rule_set: RuleSet) -> RuleSet:
     for region, choice in sorted(regions, key=lambda pair: -(pair[0].ranks.high or unbounded)):
         demands = demands_of(catalogue, choice, region, table.collective)
         if demands is None:
-            parts = split(catalogue, table.collective, choice)
-            choice = parts[0] if parts is not None else DEFAULT
+            choice = alone(catalogue, table.collective, choice) or DEFAULT
             demands = demands_of(catalogue, choice, region, table.collective) or []
         if any(demand.contradicts(other) for demand in demands for other in (*kept, *demands)):
             choice = DEFAULT
@@ -151,7 +134,7 @@ def written_by_file(catalogue: Catalogue, rule_set: RuleSet) -> RuleSet:
 
 def table_of(demands: Sequence[Demand], where: Where) -> ByRanks:
     """``demands`` by the ranks of the inner communicator, and within that by the size."""
-    mine = [demand for demand in demands if demand.where is where and demand.choice != DEFAULT]
+    mine = [demand for demand in demands if demand.where == where and demand.choice != DEFAULT]
 
     def sizes(ranks: Span) -> BySize:
         here = [demand for demand in mine if demand.ranks.holds(ranks.low)]

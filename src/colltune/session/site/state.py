@@ -203,9 +203,7 @@ def _pairs(identity: Identity, collective: str, shape: tuple[int, int]) -> int:
     if collective not in catalogue.entries:
         return 0
     grid = [Scenario(collective, *shape, size) for size in message_sizes(collective, 1, _LARGEST_BYTES)]
-    classes = {catalogue.size_class(scenario): scenario for scenario in grid}
-    counts = {name: catalogue.count_legal(scenario, identity.thread_level) for name, scenario in classes.items()}
-    return sum(counts[catalogue.size_class(scenario)] for scenario in grid)
+    return sum(len(catalogue.legal(scenario, identity.thread_level)) for scenario in grid)
 
 
 def _next(measured: dict[str, tuple[int, int]], tuned_s: float | None, untried: int, now_s: float) -> str:

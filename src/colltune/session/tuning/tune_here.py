@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from colltune.alltoallv.matrices import alltoallv_share
+from colltune.bench.backends import obstacles_of
 from colltune.bench.contract import Bench
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.errors import LaunchError
@@ -140,7 +141,7 @@ def _tune_job(options: TuneOptions, out: Path, listener: Listener, stop: StopReq
     listener.opened(bench)
     if bench.line is not None:
         listener.note(f"every launch is made by: {bench.line}")
-    if obstacles := bench.backend.obstacles(os.environ):
+    if obstacles := obstacles_of(bench.environment.mpi, os.environ):
         listener.note(f"warning: its files would not decide all calls: {'; '.join(obstacles)}")
     left_out = {name: None for name in os.environ if name not in bench.process_environment}
     of_mpich = options.collectives if bench.environment.mpi == "mpich" else ()
