@@ -17,6 +17,7 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
+from colltune.bench.backends.mpich import MpichBackend
 from colltune.emit.mpich.selection_file import CH4_FILE, GENERAL_FILE, MpichEmitter
 from colltune.emit.mpich.tree import Tree, format_tree, in_groups, settle
 from harness import MANY_CALLS, compiled, mpi_beside, printed_number, write_figures
@@ -45,7 +46,7 @@ def write_files(emitter: MpichEmitter, place: Path, conditions: int, *, is_group
 
 def main() -> None:
     mpi = mpi_beside()
-    emitter = MpichEmitter.from_library(mpi.libmpi, mpi.version)
+    emitter = MpichBackend.from_library(mpi.libmpi, mpi.version).emitter
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
         program = compiled(mpi.mpicc, MANY_CALLS, place / "many_calls")

@@ -13,13 +13,13 @@ from namespaces import NamespaceCluster
 
 import commands
 from colltune import doctor
+from colltune.bench.backends.mpich import MpichBackend
 from colltune.bench.workbench import MachineOptions, open_workbench
 from colltune.catalog import load
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import DEFAULT, TUNABLE, Choice, Environment, SizeBasis, format_choices
 from colltune.deploy.live_selector import with_live
 from colltune.emit.contract import variables_for
-from colltune.emit.mpich.selection_file import MpichEmitter
 from colltune.mpi.installation import Installation, Library
 from colltune.mpi.programs import library_for
 from colltune.store.tuning import Tuning, save_tuning
@@ -51,7 +51,7 @@ def application(mpi: Installation) -> str:
 
 
 def write(directory: Path, mpi: Installation, rule_sets: list[RuleSet]) -> None:
-    emitter = MpichEmitter.from_library(mpi.libmpi, mpi.version)
+    emitter = MpichBackend.from_library(mpi.libmpi, mpi.version).emitter
     written = emitter.emit(rule_sets)
     files = {f"mpich/{name}": data for name, data in written.items()}
     facts = {"mpiexec": str(mpi.mpiexec), "libmpi": str(mpi.libmpi)}

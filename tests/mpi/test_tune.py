@@ -12,11 +12,11 @@ import pytest
 from jobs import AS_ROOT, colltune, legal_calls
 
 import colltune as colltune_api
+from colltune.bench.backends.mpich import MpichBackend
 from colltune.bench.workbench import MachineOptions, open_workbench
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import DEFAULT, Choice, Scenario, SizeBasis, Status
 from colltune.emit.contract import variables_for
-from colltune.emit.mpich.selection_file import MpichEmitter
 from colltune.mpi.installation import Installation
 from colltune.mpi.job import Job, Node, Scheduler
 from colltune.profile.profile_files import load_profile
@@ -185,7 +185,7 @@ def test_check_and_verify_pass_on_what_was_tuned(tuned: Path) -> None:
 
 def departing_tuning(mpi: Installation, directory: Path) -> None:
     """A tuning in which every shape of one node departs from the default, for three collectives."""
-    emitter = MpichEmitter.from_library(mpi.libmpi, mpi.version)
+    emitter = MpichBackend.from_library(mpi.libmpi, mpi.version).emitter
     rule_sets = {
         "bcast": RuleSet(
             "bcast",

@@ -13,12 +13,12 @@ from cluster_applications import Site
 from namespaces import NamespaceCluster, namespace_cluster, why_not
 from slow_default import FAST, FILE, colltune, make_slow_mpi
 
+from colltune.bench.backends.mpich import MpichBackend
 from colltune.catalog import Catalogue, load
 from colltune.core.proven import Verdict
 from colltune.core.sample import REDUCTIONS, Choice, Scenario, Status
 from colltune.distill.reproducible import distill_reproducible
 from colltune.emit.contract import variables_for
-from colltune.emit.mpich.selection_file import MpichEmitter
 from colltune.mpi.installation import Installation
 from colltune.store.earlier import measurements
 from colltune.store.journal import read_journal
@@ -195,7 +195,7 @@ def test_the_default_changes_its_order_and_the_reproducible_file_does_not(
     if catalogue.version != "4.0":
         measured[scenario, tree] = 0.5
     rules = [distill_reproducible(name, measured, {}, catalogue).rule_set for name in sorted(REDUCTIONS)]
-    emitter = MpichEmitter.from_library(mpi.libmpi, mpi.version)
+    emitter = MpichBackend.from_library(mpi.libmpi, mpi.version).emitter
     files = emitter.emit(rules)
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)

@@ -94,7 +94,7 @@ def test_no_condition_is_asked_that_those_before_it_decide(version: str, collect
     for content in emitter(version).emit([rules]).values():
         tree = parse_tree(content).get(f"collective={collective}")
         if tree is not None:
-            require_open(tree["comm_type=intra"], Known())
+            require_open(tree["comm_type=intra"], Known(catalogue.release))
 
 
 def require_open(tree: Tree, known: Known) -> None:

@@ -6,7 +6,7 @@ from functools import reduce
 from colltune.core.decision_table import LEAST_RANKS, ByRanks, BySize, DecisionTable, agreed
 from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet, Span, Steps
-from colltune.core.sample import DEFAULT, Choice, SizeBasis
+from colltune.core.sample import DEFAULT, Choice, SizeBasis, grouped
 
 _DEFAULT: BySize = Steps.always(DEFAULT)
 
@@ -24,7 +24,10 @@ def merge_ppn(
     table = DecisionTable.of(rule_set)
     by_ranks = table.by_ppn.last
     if table.by_ppn.bounds:
-        by_count = {nodes * ppn: _agreed(table, nodes * ppn, shapes) for nodes, ppn in shapes}
+        alike = grouped(shapes, lambda shape: shape[0] * shape[1])
+        by_count = {
+            ranks: reduce(agreed, (table.by_ppn.at(ppn).at(ranks) for _, ppn in some)) for ranks, some in alike.items()
+        }
         bounds = [bound for ranks in by_count for bound in (ranks - 1, ranks)]
         by_ranks = Steps.cut(bounds, lambda span: by_count.get(span.low, _DEFAULT), least=1)
 
@@ -35,12 +38,6 @@ def merge_ppn(
 
     cut = Steps.cut((LEAST_RANKS, *by_ranks.bounds), fitting, least=LEAST_RANKS)
     return DecisionTable(rule_set.collective, rule_set.basis, Steps.always(cut)).rule_set()
-
-
-def _agreed(table: DecisionTable, ranks: int, shapes: Sequence[tuple[int, int]]) -> BySize:
-    """The choices by size that all of ``shapes`` with so many ranks make."""
-    choices = [table.by_ppn.at(ppn).at(ranks) for nodes, ppn in shapes if nodes * ppn == ranks]
-    return reduce(agreed, choices)
 
 
 def by_ranks_of(rule_set: RuleSet, reader: str) -> ByRanks:

@@ -51,7 +51,7 @@ class CallRegion:
         return self.ranges.get(about, (_LEAST.get(about, 0), INFINITE))
 
     def values(self, about: str) -> frozenset[str]:
-        return self.collectives if about == "collective" else self.sets.get(about, _SETS[about])
+        return self.collectives if about == "collective" else self.sets.get(about, _SETS.get(about, YES | NO))
 
     def within(self, condition: CallCondition) -> "CallRegion":
         """The calls of this region for which ``condition`` holds."""
@@ -88,11 +88,9 @@ class CallRegion:
         if self.sets.get("is_op_built_in") == YES and self.sets.get("is_commutative") == NO:
             return True
         powers = self.values("comm_size=pow2")
-        return (powers == YES and self._powers() == 0) or (powers == NO and self.odd_ranks() is None)
-
-    def _powers(self) -> int:
         low, high = self.range("comm_size")
-        return high.bit_length() - (low - 1).bit_length()
+        some_power = high.bit_length() > (low - 1).bit_length()
+        return (powers == YES and not some_power) or (powers == NO and self.odd_ranks() is None)
 
     def odd_ranks(self) -> int | None:
         """The smallest number of ranks in the range that is not a power of two."""
@@ -192,10 +190,6 @@ class Operator:
     compares: bool = False
     of_communicator: bool = False
     number: str | None = None
-
-    @property
-    def is_any(self) -> bool:
-        return not self.condition.about
 
     @property
     def about(self) -> str:

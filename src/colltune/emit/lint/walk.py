@@ -68,7 +68,7 @@ class Walk(FindingsOfFile):
             self._order_of_kinds(entry, operator, rest, beside, here)
             self._operator(entry, operator, rest, early, here)
             last = entry is node.entries[-1]
-            if operator.is_any and not last:
+            if not operator.condition.about and not last:
                 self._find("not-last", entry.line, here)
             elif operator.compares and last:
                 self._find("last-compares", entry.line, here)

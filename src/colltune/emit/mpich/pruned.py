@@ -5,104 +5,55 @@ whose subtree is that of the next, and whatever follows one that always holds. W
 in the same object: each object takes MPICH 3 us, and it checks what is in one twice as often as what is beside it.
 """
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from colltune.emit.mpich.tree import ANY, Row, Tree, in_groups, is_leaf, without_last
+from colltune.emit.lint.operators import YES, CallCondition, CallRegion, Operator
+from colltune.emit.mpich.tree import ANY, Row, Tree, in_groups, is_leaf, operator_of, without_last
 
-_UP_TO = re.compile(r"(comm_size|comm_avg_ppn|avg_msg_size|total_msg_size|count)(<=|<)(-?\d+)")
-_OPPOSITE = {"yes": "no", "no": "yes", "intra": "inter", "inter": "intra"}
-_LEAST = {"comm_size": 1}
-_PARENT, _ONE_NODE, _POWER = "comm_hierarchy=parent", "comm_size=node_comm_size", "comm_size=pow2"
+_PARENT, _ONE_NODE = "comm_hierarchy=parent", "comm_size=node_comm_size"
+_ONE_EACH = CallCondition("comm_avg_ppn", 2)
+_ALL = CallRegion(frozenset({"any"}))
 
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of the calls that reach a place of a tree.
+    """What is known of the ``calls`` that reach a place of a tree. ``version``: major and minor number of MPICH."""
 
-    ``spans``: the least and the greatest value by what is compared; None is no limit. ``answers``: of conditions that
-    compare no numbers.
-    """
+    version: tuple[int, int]
+    calls: CallRegion = _ALL
 
-    spans: dict[str, tuple[int, int | None]] = field(default_factory=dict)
-    answers: dict[str, bool] = field(default_factory=dict)
-
-    def holds(self, condition: str) -> bool | None:
-        """Whether all of the calls meet ``condition``, or none of them; None where it has to be asked."""
-        if condition.endswith("any"):
+    def holds(self, key: str) -> bool | None:
+        """Whether all of the calls meet the condition ``key``, or none of them; None where it has to be asked."""
+        condition = _asks(key, self.version).condition
+        if self.calls.without(condition).is_empty:
             return True
-        if (bound := _up_to(condition)) is None:
-            return self._answer(condition)
-        least, most = self._span(bound[0])
-        if least > bound[1]:
-            return False
-        return True if most is not None and most <= bound[1] else None
+        on_several = 2 * self.calls.range("comm_size")[0] > self.calls.range(_ONE_EACH.about)[1]
+        return False if self.calls.within(condition).is_empty or (key == _ONE_NODE and on_several) else None
 
-    def _answer(self, condition: str) -> bool | None:
-        least, most = self._span("comm_size")
-        if condition == _POWER and most is not None and 1 << (most.bit_length() - 1) < least:
-            return False
-        largest_ppn = self._span("comm_avg_ppn")[1]
-        if condition == _ONE_NODE and largest_ppn is not None and least > largest_ppn:
-            return False
-        return self.answers.get(condition)
-
-    def given(self, condition: str, *, holds: bool) -> "Known":
-        """The calls among these that meet ``condition``, or that do not."""
-        if bound := _up_to(condition):
-            about, limit = bound
-            least, most = self._span(about)
-            span = (least, limit if most is None else min(limit, most)) if holds else (max(least, limit + 1), most)
-            return replace(self, spans={**self.spans, about: span})
-        name, _, value = condition.partition("=")
-        answers = {condition: holds}
-        if value in _OPPOSITE:
-            answers[f"{name}={_OPPOSITE[value]}"] = not holds
-        # All operations of MPI commute.
-        if answers.get("is_commutative=no"):
-            answers |= {"is_op_built_in=no": True, "is_op_built_in=yes": False}
-        if answers.get("is_op_built_in=yes"):
-            answers |= {"is_commutative=yes": True, "is_commutative=no": False}
-        if holds and name == "comm_hierarchy":
-            # Names for what is no parent mean the same since 5.0, but not before.
-            others = ("flat", "node", "node_roots") if condition == _PARENT else ("parent",)
-            answers |= {f"{name}={other}": False for other in others}
-        known = replace(self, answers={**self.answers, **answers})
+    def given(self, key: str, *, holds: bool) -> "Known":
+        """The calls among these that meet the condition ``key``, or that do not."""
+        condition = _asks(key, self.version).condition
+        calls = self.calls.within(condition) if holds else self.calls.without(condition)
         # A parent has a node with two of its ranks.
-        return known.given("comm_avg_ppn<=1", holds=False) if holds and condition == _PARENT else known
-
-    def _span(self, name: str) -> tuple[int, int | None]:
-        return self.spans.get(name, (_LEAST.get(name, 0), None))
+        return replace(self, calls=calls.without(_ONE_EACH) if holds and key == _PARENT else calls)
 
 
-def _up_to(condition: str) -> tuple[str, int] | None:
-    """What is compared and the greatest whole number that meets ``condition``; None for another condition.
-
-    The average ppn is no whole number, so that nothing is concluded from "less than".
-    """
-    match = _UP_TO.fullmatch(condition)
-    if match is None or match.group(1, 2) == ("comm_avg_ppn", "<"):
-        return None
-    return match.group(1), int(match.group(3)) - (match.group(2) == "<")
-
-
-def pruned(tree: Tree, known: Known | None = None) -> Tree:
+def pruned(tree: Tree, known: Known) -> Tree:
     """``tree``, as of ``settle``, for calls of which ``known`` is known; rows of many conditions become groups."""
     if is_leaf(tree):
         return tree
-    known = known or Known()
     reached, whole = _reached(tree, known)
-    if not reached or not (whole or _may_be_last(reached[-1][0])):
+    if not reached or (not whole and _asks(reached[-1][0], known.version).compares):
         return tree  # a place without an answer, which has to stay one
     row: Row = []
-    for condition, subtree in _joined(reached, whole):
+    for condition, subtree in _joined(reached, whole, known.version):
         row.append((condition, pruned(subtree, known.given(condition, holds=True))))
         known = known.given(condition, holds=False)
-    row = _joined(row, whole)
+    row = _joined(row, whole, known.version)
     if len(row) == 1 and whole:
         return row[0][1]
-    return dict(in_groups(_joined(without_last(row), whole)))
+    return dict(in_groups(_joined(without_last(row), whole, known.version)))
 
 
 def _reached(tree: Tree, known: Known) -> tuple[Row, bool]:
@@ -120,19 +71,20 @@ def _reached(tree: Tree, known: Known) -> tuple[Row, bool]:
     return row, False
 
 
-def _may_be_last(condition: str) -> bool:
-    """MPICH takes a comparison only where another condition follows."""
-    return "<" not in condition and condition not in (_POWER, _ONE_NODE)
-
-
-def _joined(row: Sequence[tuple[str, Tree]], whole: bool) -> Row:
+def _joined(row: Sequence[tuple[str, Tree]], whole: bool, version: tuple[int, int]) -> Row:
     """``row`` without conditions that say the same as the next, in the same order, where that is wider."""
     kept: Row = []
-    for condition, subtree in reversed(row):
+    for key, subtree in reversed(row):
         if kept and kept[-1][1] == subtree and str(kept[-1][1]) == str(subtree):
-            (after, _), bound = kept[-1], _up_to(condition)
-            beyond = _up_to(after)
-            if (whole and len(kept) == 1) or (bound and beyond and bound[0] == beyond[0]):
+            condition, after = _asks(key, version).condition, _asks(kept[-1][0], version).condition
+            compared = isinstance(condition.values, int) and condition.about == after.about
+            if (whole and len(kept) == 1) or compared:
                 continue
-        kept.append((condition, subtree))
+        kept.append((key, subtree))
     return kept[::-1]
+
+
+def _asks(key: str, version: tuple[int, int]) -> Operator:
+    """What the condition ``key`` asks; of one that is not known, whether it holds."""
+    operator = operator_of(key, version)
+    return operator if isinstance(operator, Operator) else Operator(CallCondition(key, YES))

@@ -19,14 +19,14 @@ from functools import cache, partial
 from operator import itemgetter
 from pathlib import Path
 
-from colltune.catalog import Algorithm, Catalogue, Kind, Need, load
+from colltune.catalog import Algorithm, Catalogue, Kind, Need
 from colltune.catalog.read import read_toml
 from colltune.core.decision_table import ByRanks, DecisionTable
 from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet, Steps
 from colltune.core.sample import DEFAULT, NONBLOCKING, Choice, blocking_form
 from colltune.emit.mpich.below import GENERAL, Demand, Where, agreeing, demands_of, table_of
-from colltune.emit.mpich.defaults import DefaultTrees, cut_default_trees
+from colltune.emit.mpich.defaults import DefaultTrees
 from colltune.emit.mpich.pruned import Known, pruned
 from colltune.emit.mpich.tree import BY_SEND_SIZE, Tree, format_small, levels_of, rules_tree, settle
 from colltune.mpi.installation import Library
@@ -63,7 +63,6 @@ _GUARDS = {need: _tested(read_toml("mpich_leaves")["guards"][need]) for need in 
 
 # What a file writes for a choice of a collective, given the library's own subtree of that.
 Leaf = Callable[[str, Tree, Choice], Tree]
-_INTRA = Known().given("comm_type=intra", holds=True)
 
 
 class MpichEmitter:
@@ -74,11 +73,7 @@ class MpichEmitter:
     def __init__(self, catalogue: Catalogue, defaults: DefaultTrees) -> None:
         self._catalogue = catalogue
         self.defaults = defaults
-
-    @classmethod
-    def from_library(cls, library: Path, version: str) -> "MpichEmitter":
-        """For the MPICH whose libmpi.so is ``library`` and whose version is ``version``."""
-        return cls(load("mpich", version), cut_default_trees(library))
+        self._group = Known(catalogue.release).given("comm_type=intra", holds=True)
 
     @property
     def version(self) -> tuple[int, int]:
@@ -125,7 +120,7 @@ class MpichEmitter:
         own = (self.defaults.posix or {}).get(f"collective={collective}", {}).get("comm_type=intra", {})
         nowhere = {"comm_type=inter": own}
         levels = levels_of(collective)[1:]
-        return pruned(rules_tree(by_ranks, levels, lambda choice: own if choice == DEFAULT else nowhere), _INTRA)
+        return pruned(rules_tree(by_ranks, levels, lambda choice: own if choice == DEFAULT else nowhere), self._group)
 
     def environment(self, directory: Path) -> dict[str, str]:
         return {variable: str(directory / file) for variable, file in _RECORD.files.items()}
@@ -159,7 +154,7 @@ class MpichEmitter:
                     branches.setdefault("comm_hierarchy=node_roots", default)
                 branches[f"comm_hierarchy={hierarchy}"] = rules_tree(inner, levels[1:], written)
         branches.setdefault("comm_hierarchy=any", default)
-        return pruned(branches, _INTRA)
+        return pruned(branches, self._group)
 
     def _general(self, collective: str, default: Tree, choice: Choice) -> Tree:
         """The subtree for ``choice`` in the general file, behind its guards."""

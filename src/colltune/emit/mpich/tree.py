@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from colltune.core.errors import InputError
 from colltune.core.rules import Steps
 from colltune.core.sample import NONBLOCKING, REDUCTIONS, Choice, Scenario, SizeBasis, blocking_form
+from colltune.emit.lint.operators import INFINITE, Operator, Unknown, parse_operator
 from colltune.machine.files import parse_json
 
 Tree = dict[str, "Tree"]
@@ -34,7 +35,6 @@ ANY = ("comm_size", *_OF_SIZE)
 # Operators that MPICH decides once, when a communicator is made, as long as no other operator stands before them.
 _OF_COMMUNICATOR = ("comm_type=", "comm_size", "comm_hierarchy=", "is_node_consecutive=", "comm_avg_ppn")
 _UP_TO = re.compile(r"<=-?\d+$")
-_NUMERIC = re.compile(r"(comm_size|comm_avg_ppn|avg_msg_size|total_msg_size|count)(<=|<)(-?\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +155,18 @@ def decide(tree: Tree, call: Call, version: tuple[int, int]) -> Leaf | None:
 
 
 def _search(tree: Tree, call: Call, version: tuple[int, int], early: bool) -> Leaf | None:
+    properties = _properties(call, version)
     while not is_leaf(tree):
         for key, subtree in tree.items():
-            operator, of_communicator, numeric = _read_key(key)
-            early = early and of_communicator
-            if _compares(*numeric, call, version, early) if numeric else _holds(operator, call, version):
+            operator = operator_of(key, version, early)
+            if isinstance(operator, Unknown):
+                raise InputError(
+                    f"a selection file has the operator {key!r}, which MPICH does not know", "Write it again"
+                )
+            early = early and operator.of_communicator
+            about, values = operator.condition.about, operator.condition.values
+            asked: Any = properties.get(about)
+            if not about or (asked <= values if isinstance(values, int) else asked in values):
                 tree = subtree
                 break
         else:
@@ -168,60 +175,39 @@ def _search(tree: Tree, call: Call, version: tuple[int, int], early: bool) -> Le
 
 
 @lru_cache(maxsize=10_000)
-def _read_key(key: str) -> tuple[str, bool, tuple[str, str, int] | None]:
-    """The operator without spaces, whether it is decided when the communicator is made, and what is compared, how and
-    with what; None for an operator that compares no numbers.
-    """
-    operator = key.replace(" ", "")
-    early = operator.startswith(_OF_COMMUNICATOR) or operator.endswith("any")
-    match = _NUMERIC.fullmatch(operator)
-    numeric = (match.group(1), match.group(2), int(match.group(3))) if match else None
-    return operator, early, numeric
+def operator_of(key: str, version: tuple[int, int], early: bool = False) -> Operator | Unknown:
+    """What ``key`` asks; kept, for keys are the same in many places."""
+    return parse_operator(key.replace(" ", ""), version, early)
 
 
-def _holds(operator: str, call: Call, version: tuple[int, int]) -> bool:
-    name, _, value = operator.partition("=")
-    if operator == "any" or value == "any":
-        return True
-    if operator == "count<pow2":
-        return call.count < 1 << (call.ranks.bit_length() - 1)
-    if name == "comm_hierarchy":
-        if version >= (5, 0):  # all but "parent" mean "not parent" since then
-            return (value == "parent") == (call.hierarchy == "parent")
-        return value == call.hierarchy
-    flags = {"is_commutative": call.commutative, "is_op_built_in": call.builtin_op, "is_sendbuf_inplace": call.in_place}
-    flags |= {"is_block_regular": call.regular_counts, "is_multi_threaded": call.multi_threaded}
-    flags["is_node_consecutive"] = call.node_consecutive
-    if name in flags:
-        return flags[name] == (value == "yes")
-    if name == "comm_type":
-        return value == call.comm_type
-    if operator == "comm_size=pow2":
-        return call.ranks & (call.ranks - 1) == 0
-    if operator == "comm_size=node_comm_size":
-        return call.nodes == 1 and _has_nodes(call, version)
-    raise InputError(f"a selection file has the operator {operator!r}, which MPICH does not know", "Write it again")
-
-
-def _compares(name: str, sign: str, bound: int, call: Call, version: tuple[int, int], early: bool) -> bool:
-    match name:
-        case "comm_size":
-            return call.ranks < bound if sign == "<" and early else call.ranks <= bound
-        case "comm_avg_ppn":
-            reach = bound * call.nodes
-            return _has_nodes(call, version) and (call.ranks <= reach if sign == "<=" else call.ranks < reach)
-        case "avg_msg_size":
-            value = call.message_bytes
-        case "total_msg_size":
-            value = call.total_bytes
-        case _:
-            value = call.count
-    return value <= bound if sign == "<=" else value < bound
-
-
-def _has_nodes(call: Call, version: tuple[int, int]) -> bool:
-    """Since 5.0 the communicators inside a parent know nothing of nodes."""
-    return version < (5, 0) or call.hierarchy in ("parent", "flat")
+@lru_cache(maxsize=10_000)
+def _properties(call: Call, version: tuple[int, int]) -> dict[str, Any]:
+    """What operators ask of ``call``, as a CallCondition has it."""
+    ranks, nodes = call.ranks, call.nodes
+    # Since 5.0 the communicators inside a parent know nothing of nodes.
+    has_nodes = version < (5, 0) or call.hierarchy in ("parent", "flat")
+    flags = {
+        "comm_size=pow2": ranks & (ranks - 1) == 0,
+        "comm_size=node_comm_size": nodes == 1 and has_nodes,
+        "count<pow2": call.count < 1 << (ranks.bit_length() - 1),
+        "is_commutative": call.commutative,
+        "is_op_built_in": call.builtin_op,
+        "is_sendbuf_inplace": call.in_place,
+        "is_block_regular": call.regular_counts,
+        "is_multi_threaded": call.multi_threaded,
+        "is_node_consecutive": call.node_consecutive,
+    }
+    return {
+        **{name: "yes" if holds else "no" for name, holds in flags.items()},
+        "collective": call.collective,
+        "comm_type": call.comm_type,
+        "comm_hierarchy": call.hierarchy,
+        "comm_size": ranks,
+        "comm_avg_ppn": 2 * (ranks // nodes) + (ranks % nodes > 0) if has_nodes else INFINITE,
+        "avg_msg_size": call.message_bytes,
+        "total_msg_size": call.total_bytes,
+        "count": call.count,
+    }
 
 
 def in_groups(row: Row) -> Row:
