@@ -167,4 +167,3 @@ def test_a_region_is_cut_only_where_there_is_time_for_one_claim_more_of_its_call
 def test_one_scenario_cannot_be_cut() -> None:
     (claim,) = claims_in({GRID[0]: RING}, 10)
     assert cut_in_two(claim) is None
-    assert str(claim) == "bcast, 2 x 1 ranks, 8 B: ring"

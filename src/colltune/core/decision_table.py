@@ -101,17 +101,8 @@ class DecisionTable:
 
     def replaced(self, choice_of: Callable[[Region, Choice], Choice]) -> DecisionTable:
         """Another choice for each region of `walk`."""
-        by_ppn = Steps.of(
-            (
-                ppn.high,
-                Steps.of(
-                    (ranks.high, Steps.of((s.high, choice_of(Region(ppn, ranks, s), c)) for s, c in sizes.spans()))
-                    for ranks, sizes in by_ranks.spans(1)
-                ),
-            )
-            for ppn, by_ranks in self.by_ppn.spans(1)
-        )
-        return replace(self, by_ppn=by_ppn)
+        rules = (Rule(at.ppn.high, at.ranks.high, at.size.high, choice_of(at, choice)) for at, choice in self.walk())
+        return DecisionTable.of(RuleSet(self.collective, self.basis, tuple(rules)))
 
     def by_size(self, sizes_of: Callable[[BySize], BySize]) -> DecisionTable:
         """The same for every communicator, with other sizes."""

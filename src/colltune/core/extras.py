@@ -23,12 +23,18 @@ def read_version(directory: Path) -> str:
     try:
         return (directory / _FILE).read_text(encoding="ascii").strip()
     except OSError:
-        from importlib import metadata
+        return _installed("colltune") or "0+unknown"
 
-        try:
-            return metadata.version("colltune")
-        except metadata.PackageNotFoundError:
-            return "0+unknown"
+
+def _installed(name: str) -> str:
+    """The version of a distribution; "" where it is not installed."""
+    # Imported late: it would delay every command.
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
 
 
 __version__ = read_version(Path(__file__).parent)
@@ -97,14 +103,7 @@ def study(part: str) -> Any:
 
 
 def _study_version() -> str:
-    """ "" where it is not installed."""
-    # Imported late: it would delay every command.
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version(_STUDY)
-    except PackageNotFoundError:
-        return ""
+    return _installed(_STUDY)
 
 
 def _fits(version: str) -> bool:

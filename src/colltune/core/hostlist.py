@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import product
+from itertools import groupby, product
 
 from colltune.core.errors import InputError
 
@@ -32,35 +32,27 @@ def expand_hostlist(text: str) -> list[str]:
 def compress_hostlist(hosts: Iterable[str]) -> str:
     """The inverse of expand_hostlist, in the same order. Raises InputError for what is no host name."""
     items: list[str] = []
-    family: tuple[str, str] | None = None
-    ranges: list[tuple[str, str]] = []
-
-    def flush() -> None:
-        nonlocal family
-        if family is not None:
-            items.append(_format_family(family, ranges))
-        family = None
-        ranges.clear()
-
-    for host in hosts:
-        if _NAME.fullmatch(host) is None:
-            raise InputError(f"{host!r} is not a host name")
-        match = _NUMBERED.fullmatch(host)
-        if match is None:
-            flush()
-            items.append(host)
-            continue
-        before, digits, after = match.groups()
-        if (before, after) != family:
-            flush()
-            family = (before, after)
-        first, last = ranges[-1] if ranges else ("", "")
-        if ranges and str(int(last) + 1).zfill(len(first)) == digits:
-            ranges[-1] = (first, digits)
-        else:
-            ranges.append((digits, digits))
-    flush()
+    for (before, after, numbered), alike in groupby(map(_parts, hosts), lambda part: (part[0], part[2], part[1] != "")):
+        ranges: list[tuple[str, str]] = []
+        for _, digits, _ in alike:
+            first, last = ranges[-1] if ranges else ("", "")
+            if last and str(int(last) + 1).zfill(len(first)) == digits:
+                ranges[-1] = (first, digits)
+            else:
+                ranges.append((digits, digits))
+        shown = [first if first == last else f"{first}-{last}" for first, last in ranges]
+        if numbered and shown != [ranges[0][0]]:
+            shown = [f"[{','.join(shown)}]"]
+        items += [f"{before}{text}{after}" for text in shown]
     return ",".join(items)
+
+
+def _parts(host: str) -> tuple[str, str, str]:
+    """What stands before the first number of a name, the number, and what follows; without one all is before it."""
+    if _NAME.fullmatch(host) is None:
+        raise InputError(f"{host!r} is not a host name")
+    match = _NUMBERED.fullmatch(host)
+    return (host, "", "") if match is None else (match[1], match[2], match[3])
 
 
 def parse_counts(text: str) -> list[int]:
@@ -125,14 +117,6 @@ def _numbers(ranges: str, text: str) -> list[str]:
             raise InputError(f"the host list {_shown(text)} names more than {MOST_HOSTS} hosts")
         numbers.extend(str(number).zfill(len(first)) for number in range(int(first), int(last) + 1))
     return numbers
-
-
-def _format_family(family: tuple[str, str], ranges: Sequence[tuple[str, str]]) -> str:
-    before, after = family
-    shown = [first if first == last else f"{first}-{last}" for first, last in ranges]
-    if len(shown) == 1 and ranges[0][0] == ranges[0][1]:
-        return f"{before}{shown[0]}{after}"
-    return f"{before}[{','.join(shown)}]{after}"
 
 
 def _shown(text: str) -> str:

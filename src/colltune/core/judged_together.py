@@ -8,7 +8,7 @@ from statistics import geometric_mean
 from colltune.core.interval import Interval
 from colltune.core.proven import Decision, Verdict, Why
 from colltune.core.sample import Choice, Scenario, grouped
-from colltune.core.space import neighbours
+from colltune.core.space import connected, neighbours
 from colltune.core.units import format_size
 
 # Neighbours in a row that are further apart are told in two: nothing was decided about what lies between them.
@@ -119,17 +119,9 @@ def judged_regions(decisions: Iterable[Decision]) -> list[JudgedRegion]:
 
 def _connected(decisions: Sequence[Decision], beside: dict[Scenario, list[Scenario]]) -> list[list[Decision]]:
     """The largest sets of neighbours, each in ascending order."""
-    left = {decision.scenario: decision for decision in decisions}
-    groups = []
-    while left:
-        ahead, part = [next(iter(left))], []
-        while ahead:
-            scenario = ahead.pop()
-            if scenario in left:
-                part.append(left.pop(scenario))
-                ahead += [other for other in beside[scenario] if other in left and _is_near(scenario, other)]
-        groups.append(sorted(part, key=lambda decision: decision.scenario))
-    return groups
+    by_scenario = {decision.scenario: decision for decision in decisions}
+    parts = connected(by_scenario, lambda here: [other for other in beside[here] if _is_near(here, other)])
+    return [[by_scenario[scenario] for scenario in part] for part in parts]
 
 
 def _is_near(scenario: Scenario, other: Scenario) -> bool:

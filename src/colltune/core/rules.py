@@ -204,10 +204,7 @@ class RuleSet:
     def rule_for(self, scenario: Scenario) -> Rule:
         """The rule that decides for ``scenario``."""
         size = scenario.basis_bytes(self.basis)
-        for rule in self.rules:
-            if rule.matches(scenario.ppn, scenario.ranks, size):
-                return rule
-        raise AssertionError("unreachable: a rule set is total")
+        return next(rule for rule in self.rules if rule.matches(scenario.ppn, scenario.ranks, size))
 
     def evaluate(self, scenario: Scenario) -> Choice:
         return self.rule_for(scenario).choice

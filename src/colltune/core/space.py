@@ -2,7 +2,7 @@
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
@@ -186,6 +186,21 @@ def neighbours(scenarios: Collection[Scenario]) -> dict[Scenario, list[Scenario]
             if _nearest(sizes[line], near) == size and max(size, near) < 2 * max(min(size, near), 1):
                 join(Scenario(*line, size), Scenario(*other, near))
     return beside
+
+
+def connected(scenarios: Iterable[Scenario], beside: Callable[[Scenario], Iterable[Scenario]]) -> list[list[Scenario]]:
+    """The largest sets of ``scenarios`` that hang together by those ``beside`` each, in ascending order."""
+    left, sets = set(scenarios), []
+    for start in sorted(left):
+        part, ahead = [], [start]
+        while ahead:
+            if (scenario := ahead.pop()) in left:
+                left.remove(scenario)
+                part.append(scenario)
+                ahead += beside(scenario)
+        if part:
+            sets.append(sorted(part))
+    return sets
 
 
 def _nearest(sizes: Sequence[int], size: int) -> int:

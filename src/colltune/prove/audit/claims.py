@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colltune.core.sample import DEFAULT, Choice, Scenario
-from colltune.core.space import neighbours
+from colltune.core.space import connected, neighbours
 
 Floats = NDArray[np.float64]
 # Doublings of the nodes, the ranks per node and the size that count as equally far.
@@ -72,14 +72,6 @@ class Claim:
             tuple(self.gains[row] for row in some),
             tuple(self.weights[row] for row in some),
         )
-
-    def __str__(self) -> str:
-        def span(values: Sequence[int]) -> str:
-            return f"{min(values)}" if min(values) == max(values) else f"{min(values)} to {max(values)}"
-
-        some = self.scenarios
-        nodes, ppn, size = ([getattr(s, name) for s in some] for name in ("nodes", "ppn", "size_bytes"))
-        return f"{self.collective}, {span(nodes)} x {span(ppn)} ranks, {span(size)} B: {self.choice}"
 
 
 def places_of(scenarios: Sequence[Scenario]) -> Floats:
@@ -148,21 +140,9 @@ def cut_in_two(claim: Claim) -> tuple[Claim, Claim] | None:
 def _connected(decided: Mapping[Scenario, Choice]) -> list[tuple[Choice, list[Scenario]]]:
     """The largest sets of neighbours that decide alike, but for the default."""
     beside = neighbours(decided)
-    groups = []
-    left = {scenario for scenario, choice in decided.items() if choice != DEFAULT}
-    for start in sorted(left):
-        if start not in left:
-            continue
-        left.remove(start)
-        part, ahead = [], [start]
-        while ahead:
-            scenario = ahead.pop()
-            part.append(scenario)
-            alike = [other for other in beside[scenario] if other in left and decided[other] == decided[start]]
-            left -= set(alike)
-            ahead += alike
-        groups.append((decided[start], sorted(part)))
-    return groups
+    non_default = [scenario for scenario, choice in decided.items() if choice != DEFAULT]
+    alike = connected(non_default, lambda here: [other for other in beside[here] if decided[other] == decided[here]])
+    return [(decided[part[0]], part) for part in alike]
 
 
 def _cut(claims: Sequence[Claim], time: ProofTime) -> list[Claim]:
