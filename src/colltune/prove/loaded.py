@@ -132,12 +132,8 @@ class FileWatch:
                 data = os.read(self._descriptor, 1 << 16)
             except OSError:  # nothing more, or nothing was ever watched
                 return files
-            position = 0
-            while position < len(data):
-                watch, _mask, _cookie, length = struct.unpack_from("iIII", data, position)
-                position += struct.calcsize("iIII") + length
-                if watch in self._paths:
-                    files.add(self._paths[watch])
+            # An event of a file, and not of a directory, is the watch, a mask, a cookie and no name.
+            files |= {self._paths[watch] for watch, *_ in struct.iter_unpack("iIII", data) if watch in self._paths}
 
     def __exit__(self, *_details: object) -> None:
         if self._descriptor >= 0:

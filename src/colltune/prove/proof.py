@@ -189,7 +189,9 @@ class Proof:
         before = None if watch is None else watch.tally.mark
         files_s = 0.0 if library is None else max(_IN_FORCE_SHARE * left_s, _FILES_LAUNCHES * self.launch_s)
         together = Decided.together(decided.values())
-        judged = self._audited(self._unsettled(together), self.deadline_s - files_s)
+        # What other jobs settled is neither claimed nor beside what is.
+        left = {call: choice for call, choice in together.choices.items() if call not in self.before.settled}
+        judged = self._audited(replace(together, choices=left), self.deadline_s - files_s)
         known = [self.before.settled[key] for key in sorted(self.before.settled.keys() & together.choices.keys())]
         decisions = [*known, *judged.decisions]
         if library is not None and not self.before.is_in_force(rules_of(decisions)):
@@ -198,11 +200,6 @@ class Proof:
             settled, load = self.before.settled, watch.tally.total(before)
             decisions = [decision if decision.scenario in settled else _with(load, decision) for decision in decisions]
         return replace(judged, decisions=decisions)
-
-    def _unsettled(self, decided: Decided) -> Decided:
-        """``decided`` without what other jobs settled: that is neither claimed nor beside what is."""
-        left = {scenario: choice for scenario, choice in decided.choices.items() if scenario not in self.before.settled}
-        return replace(decided, choices=left)
 
     def _compared(
         self,
@@ -227,27 +224,23 @@ class Proof:
         self.listener.stage("comparing the file in force with the default")
         try:
             with self.stop.cuts(), workplace(self.out) as place:
-                return [*beside, *self._in_force(library, place, default_s, rules_of, emit).keep_what_pays(decisions)]
+                comparison = FilesComparison(
+                    bench=library,
+                    rules_of=rules_of,
+                    emit=emit,
+                    workplace=place,
+                    grid=self.grid,
+                    seed=self.seed,
+                    launch_s=self.launch_s,
+                    time_s=lambda scenario: default_s.get(scenario, math.inf),
+                    overhead=self._overhead,
+                    deadline_s=self.deadline_s,
+                    grace_s=self.grace_s,
+                )
+                return [*beside, *comparison.keep_what_pays(decisions)]
         except INTERRUPTIONS:
             self.listener.note("the comparison of the files was cut off, so nothing is proven")
             return [*beside, *provisional(decisions, _UNCOMPARED)]
-
-    def _in_force(
-        self, library: LibraryBench, place: Path, default_s: Mapping[Scenario, float], rules_of: Rules, emit: Emit
-    ) -> FilesComparison:
-        return FilesComparison(
-            bench=library,
-            rules_of=rules_of,
-            emit=emit,
-            workplace=place,
-            grid=self.grid,
-            seed=self.seed,
-            launch_s=self.launch_s,
-            time_s=lambda scenario: default_s.get(scenario, math.inf),
-            overhead=self._overhead,
-            deadline_s=self.deadline_s,
-            grace_s=self.grace_s,
-        )
 
     def _audited(self, decided: Decided, deadline_s: float) -> Judged:
         """The verdicts, and the comparisons that they rest on."""

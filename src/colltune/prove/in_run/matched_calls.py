@@ -3,7 +3,7 @@
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from colltune.catalog import load
@@ -41,6 +41,11 @@ class Counted:
     def ruled_as(self) -> str:
         """The collective whose rules hold: ``"ibcast"`` for the non-blocking and persistent calls of bcast."""
         return self.collective if self.form == "blocking" else f"i{self.collective}"
+
+    def plus(self, other: "Counted") -> "Counted":
+        """These calls and those of ``other``, which are of the same kind."""
+        calls, met = self.calls + other.calls, self.met + other.met
+        return replace(self, calls=calls, met=met, least=min(self.least, other.least), most=max(self.most, other.most))
 
 
 @dataclass(frozen=True)
@@ -104,35 +109,18 @@ def _one(name: str, rows: Sequence[Counted], others: float) -> str:
     return text
 
 
-@dataclass
-class _Sum:
-    calls: float = 0.0
-    met: float = 0.0
-    least: int = 0
-    most: int = 0
-
-
-@dataclass
-class _Reading:
-    sums: dict[tuple[str, str, str], _Sum] = field(default_factory=dict)
-    ran: list[str] = field(default_factory=list)
-    multiple: bool = False
-    lost: int = 0
-
-    def add(self, fields: Mapping[str, str]) -> None:
-        size, remote, nodes = (int(fields[name]) for name in ("size", "remote_size", "nodes"))
-        where = f"{nodes} x {fields['ppn']}" if nodes and fields["even"] == "1" else f"{size} on {nodes or 'unknown'}"
-        key = fields["function"], fields["form"], where if not remote else f"{size} to {remote}"
-        there = self.sums.setdefault(key, _Sum(least=int(fields["least"])))
-        there.calls += int(fields["calls"]) / (size + remote)
-        there.met += int(fields["met"]) / (size + remote)
-        there.least = min(there.least, int(fields["least"]))
-        there.most = max(there.most, int(fields["most"]))
+def _counted(fields: Mapping[str, str]) -> Counted:
+    size, remote, nodes = (int(fields[name]) for name in ("size", "remote_size", "nodes"))
+    where = f"{nodes} x {fields['ppn']}" if nodes and fields["even"] == "1" else f"{size} on {nodes or 'unknown'}"
+    calls, met, least, most = (int(fields[name]) for name in ("calls", "met", "least", "most"))
+    where, ranks = f"{size} to {remote}" if remote else where, size + remote
+    return Counted(fields["function"], fields["form"], where, calls / ranks, met / ranks, least, most)
 
 
 def read_effect(files: Iterable[Path]) -> RuleEffect:
     """What the jobs of one command counted. Raises InputError for what is no count."""
-    reading = _Reading()
+    rows: dict[tuple[str, str, str], Counted] = {}
+    effect = RuleEffect()
     for path in sorted(files):
         try:
             lines = read_text(path).splitlines()
@@ -142,19 +130,21 @@ def read_effect(files: Iterable[Path]) -> RuleEffect:
                 word, _, rest = line.partition(" ")
                 fields = dict(item.partition("=")[::2] for item in rest.split())
                 if word == "call":
-                    reading.add(fields)
+                    row = _counted(fields)
+                    there = rows.get(key := (row.collective, row.form, row.where))
+                    rows[key] = row if there is None else there.plus(row)
                     continue
                 ranks, nodes = int(fields["ranks"]), int(fields["nodes"])
                 even = f"{nodes} x {ranks // nodes}" if nodes and ranks % nodes == 0 else f"{ranks} ranks on {nodes}"
-                reading.ran.append(even)
-                reading.multiple = reading.multiple or fields["threads_multiple"] == "1"
-                reading.lost += int(fields["lost"])
+                multiple, lost = fields["threads_multiple"] == "1", int(fields["lost"])
+                effect = RuleEffect(
+                    (), (*effect.ran, even), effect.threads_multiple or multiple, effect.lost_calls + lost
+                )
         except (OSError, LookupError, ValueError, ArithmeticError) as error:
             raise InputError(f"{path} is no count of this colltune: {error!r}", "Run it again") from error
-    if not reading.ran:
+    if not effect.ran:
         return RuleEffect(failure=_NO_COUNT)
-    rows = tuple(Counted(*key, s.calls, s.met, s.least, s.most) for key, s in sorted(reading.sums.items()))
-    return RuleEffect(rows, tuple(reading.ran), reading.multiple, reading.lost)
+    return replace(effect, rows=tuple(row for _, row in sorted(rows.items())))
 
 
 _COUNT, _RULES = "COLLTUNE_COUNT", "COLLTUNE_COUNT_RULES"

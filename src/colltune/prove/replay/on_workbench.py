@@ -47,9 +47,13 @@ def replay(
     limit_s = short_limit_s(expected_s) if short else _FULL_TIMEOUT_S
     ruled = sorted(non_default(rule_sets))
     only: Sequence[str] = ruled if counts else ()
+    ranks, thread_level = counts or rank_counts(bench.nodes * bench.ppn), bench.environment.thread_level
 
     def run(variables: Mapping[str, str], more: Sequence[str]) -> ConformanceResult:
-        return _run(bench, rule_sets, variables, short, only, counts, limit_s, more)
+        sets = rule_sets.values()
+        arguments = replay_arguments(ranks, sets, short=short, thread_level=thread_level, collectives=only)
+        program = bench.program(PROGRAM, [*arguments, *more], variables)
+        return run_conformance(program.argv, program.environment, limit_s)
 
     left_out: list[str] = []
     without: list[str] = []
@@ -78,22 +82,6 @@ def replay(
 def short_limit_s(expected_s: float) -> float:
     """Seconds that the short form may take where ``expected_s`` are expected."""
     return max(_SHORT_LIMIT_S, _LIMIT_TIMES * expected_s)
-
-
-def _run(
-    bench: LibraryBench,
-    rule_sets: Mapping[str, RuleSet],
-    variables: Mapping[str, str],
-    short: bool,
-    only: Sequence[str],
-    counts: Sequence[int],
-    limit_s: float,
-    more: Sequence[str],
-) -> ConformanceResult:
-    counts, thread_level = counts or rank_counts(bench.nodes * bench.ppn), bench.environment.thread_level
-    arguments = replay_arguments(counts, rule_sets.values(), short=short, thread_level=thread_level, collectives=only)
-    program = bench.program(PROGRAM, [*arguments, *more], variables)
-    return run_conformance(program.argv, program.environment, limit_s)
 
 
 class UncheckedError(ColltuneError):
