@@ -43,7 +43,7 @@ from colltune.alltoallv.samples import AGENT_PARTS, AlltoallvSource, Blocks
 from colltune.core.proven import lower_bound, upper_bound
 from colltune.core.sample import DEFAULT, Choice, Environment, Scenario
 from colltune.core.space import Point
-from colltune.machine.compile import build_parts, cache_directory
+from colltune.machine.compile import build, cache_directory
 from colltune.measure.contract import Effort
 from harness import ROOT, compiled, options_of, write_figures
 from on_cluster import NamespaceCluster, namespace_cluster, require_namespaces, run_inside
@@ -109,7 +109,7 @@ def place(shape: Shape, keep: Path | None = None) -> Iterator[Place]:
         mpicc = MPICH.with_name("mpicc")
         for name in {application[0] for application in APPLICATIONS.values()}:
             compiled(mpicc, ROOT / "examples" / f"{name}.c", directory / name)
-        measure = build_parts(mpicc, AGENT_PARTS, cache_directory(os.environ))
+        measure = build(mpicc, AGENT_PARTS, cache_directory(os.environ))
         with namespace_cluster(directory / "cluster", shape.nodes, realtime=False) as cluster:
             tuned = (keep or directory) / str(shape)
             yield Place(cluster, shape, directory, tuned.absolute(), measure)

@@ -7,6 +7,7 @@ import pytest
 from jobs import Jobs
 from namespaces import NamespaceCluster, namespace_cluster, why_not
 
+from colltune.bench.backends.mpich import MpichBackend
 from colltune.emit.mpich.selection_file import MpichEmitter
 from colltune.mpi.installation import Installation
 from compiled import shared
@@ -25,7 +26,7 @@ def faulty(mpi: Installation) -> str:
 
 @pytest.fixture(scope="session")
 def emitter(mpi: Installation) -> MpichEmitter:
-    return MpichEmitter.from_library(mpi.libmpi, mpi.version)
+    return MpichBackend.from_library(mpi.libmpi, mpi.version).emitter
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from colltune.alltoallv.tune_table import first_call
 from colltune.core.errors import LaunchError
 from colltune.core.sample import DEFAULT, Choice, Environment, Scenario, Status
 from colltune.core.space import Point
-from colltune.machine.compile import build_parts, source_directory
+from colltune.machine.compile import build, source_directory
 from colltune.measure.contract import Effort
 from colltune.mpi.installation import Installation
 
@@ -31,7 +31,7 @@ _SHORT = Effort(relative_width=0.5, box_s=0.0005, fewest=3, most=8, warm_up=1)
 
 @pytest.fixture(scope="module")
 def program(mpi: Installation, cache: Path) -> Path:
-    return build_parts(mpi.mpicc, AGENT_PARTS, cache)
+    return build(mpi.mpicc, AGENT_PARTS, cache)
 
 
 def source(

@@ -11,9 +11,8 @@ from bench_laws import BenchContract
 from colltune.bench.contract import Bench
 from colltune.core.sample import DEFAULT, Choice, Scenario, Status
 from colltune.core.space import Point
-from colltune.machine.compile import build_cpp
 from colltune.measure.contract import Effort, Source
-from colltune_study.simulated.simulated_cluster import NATIVE, Simulation
+from colltune_study.simulated.simulated_cluster import NATIVE, Simulation, build_cpp
 from colltune_study.simulated.smpi import STEADY, AlgorithmCheck, Simulator
 from colltune_study.simulated.smpi_cluster import parse_cluster
 from colltune_study.simulated.smpi_process import SimulatedCall

@@ -71,7 +71,6 @@ def test_what_real_commands_printed_is_understood(tmp_path, tools, name) -> None
     assert found.libmpi.parent == prefix / "lib"
     assert found.libmpi.name != "libmpi.so", "the linker script is not the library"
     assert found.build == sha256(found.libmpi.read_bytes()).hexdigest()
-    assert found.compile_command[0] == "cc"
 
 
 def test_the_one_beside_python_goes_before_path(tmp_path, tools) -> None:
@@ -152,8 +151,8 @@ def test_a_runtime_without_development_files(tmp_path, tools, name, package, los
     with pytest.raises(InputError, match=f"{runtime} is here without its development files.*{package}"):
         find_mpi(None, environment, python_bin=tmp_path, run=run)
     found = find_mpi(None, environment, python_bin=tmp_path, compiles=False, run=run)
-    assert (f"{found.library}-{found.version}", found.libmpi, found.compile_command) == (name, runtime, ())
-    assert find_library(prefix / "bin" / "mpiexec", None, found.library, environment, run=run) == runtime
+    assert (f"{found.library}-{found.version}", found.libmpi) == (name, runtime)
+    assert find_library(prefix / "bin" / "mpiexec", found.library, environment, run=run) == runtime
     says = says.replace("5.0.", "5.0.9")  # one of another version that lies there is not of this launcher
     with pytest.raises(InputError, match=r"no mpicc|no libmpi\.so"):
         find_mpi(None, environment, python_bin=tmp_path, compiles=False, run=run)

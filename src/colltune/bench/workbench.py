@@ -26,10 +26,10 @@ from colltune.machine.conditions import read_conditions
 from colltune.machine.process import run_launch
 from colltune.machine.record import RunningMachine
 from colltune.measure.launched import LaunchedPlan, LaunchedSource
-from colltune.measure.live import LivePlan, LiveSource, Settings, resolve_settings
+from colltune.measure.live import LivePlan, LiveSource
+from colltune.measure.request import Settings, resolve_settings
 from colltune.measure.watch import Watch, our_process
 from colltune.mpi.detect import ask_flux, describe_machine, find_mpi
-from colltune.mpi.host_files import write_host_file
 from colltune.mpi.installation import Installation
 from colltune.mpi.job import Job, find_job
 from colltune.mpi.launch import Command, LaunchRequest, launch
@@ -176,18 +176,11 @@ class Workbench:
     def command(
         self, program: Sequence[str], variables: Mapping[str, str] | None = None, nodes: int = 0, ppn: int = 0
     ) -> Command:
-        """How to start ``program`` on the whole job, or on its first ``nodes`` with ``ppn`` ranks each.
-
-        Whoever is given a command can start it: the file that names the nodes of a large job is there.
-        """
+        """How to start ``program`` on the whole job, or on its first ``nodes`` with ``ppn`` ranks each."""
         if self.line is not None:
             return self.line.command(program, str(self.installation.library), variables or {})
         request = LaunchRequest(program, nodes or self.nodes, ppn or self.ppn, environment=dict(variables or {}))
-        command = launch(self.installation, self.job, request)
-        if command.host_file is None:
-            return command
-        place = write_host_file(command.host_file[1])
-        return launch(self.installation, self.job, replace(request, host_file=str(place)))
+        return launch(self.installation, self.job, request)
 
     def program(self, name: str, arguments: Sequence[str], variables: Mapping[str, str] | None = None) -> Program:
         """The program ``name`` of native/, compiled for this MPI, to run on the whole job under ``variables``."""
@@ -362,19 +355,15 @@ def open_tuned_workbench(options: MachineOptions, tuned: Environment, environ: M
 
 def require_tuned(bench: Workbench, tuned: Environment) -> None:
     """Raises EnvironmentMismatchError where the MPI of ``bench`` is not the one of the environment ``tuned``."""
-    here = bench.environment
+    here, named = bench.environment, tuned.mpiexec
     if (here.mpi, here.mpi_version, here.mpi_build) != (tuned.mpi, tuned.mpi_version, tuned.mpi_build):
+        # For a reader: what a tuning names is not run.
+        launcher = f" ({named})" if named and named.isprintable() else ""
         raise EnvironmentMismatchError(
             f"tuned with {tuned.mpi} {tuned.mpi_version} (build {tuned.mpi_build[:12]}), and here is "
             f"{here.mpi} {here.mpi_version} (build {here.mpi_build[:12]})",
-            f"Point --mpiexec at the MPI that was tuned{_stated_launcher(tuned)}, or tune this one",
+            f"Point --mpiexec at the MPI that was tuned{launcher}, or tune this one",
         )
-
-
-def _stated_launcher(tuned: Environment) -> str:
-    """Where a tuning says that its launcher is, for a reader: what a tuning names is not run."""
-    named = tuned.mpiexec
-    return f" ({named})" if named and named.isprintable() else ""
 
 
 def _shape(options: MachineOptions, job: Job, most_nodes: int | None) -> tuple[int, int]:

@@ -141,24 +141,16 @@ def around_wrapper(mpicc: str | Path, environment: Mapping[str, str]) -> dict[st
     return {"I_MPI_ROOT": str(Path(mpicc).resolve().parent.parent), **environment}
 
 
-def build(mpicc: str | Path, name: str, cache: Path | None = None, *, shared: bool = False) -> Path:
-    """The program (or, with ``shared``, the library) made from native/``name``; compiled if it is not yet there.
+def build(mpicc: str | Path, names: str | Sequence[str], cache: Path | None = None, *, shared: bool = False) -> Path:
+    """The program (or, with ``shared``, the library) made from directories of native/; compiled if it is not yet there.
 
-    Cached under the hash of its sources and of what the compiler wrapper would run, so that another MPI, or another
-    version of colltune, never meets it. Raises InputError with the compiler's first complaint.
+    It is named after the first of ``names``, and cached under the hash of its sources and of what the compiler wrapper
+    would run, so that another MPI, or another version of colltune, never meets it. Raises InputError with the
+    compiler's first complaint.
     """
-    return build_parts(mpicc, (name,), cache, shared=shared)
-
-
-def build_parts(mpicc: str | Path, names: Sequence[str], cache: Path | None = None, *, shared: bool = False) -> Path:
-    """The program, or library, made from several directories of native/, named after the first. Raises as ``build``."""
+    names = [names] if isinstance(names, str) else names
     source = Compilation.of(mpicc, names, *(("-shared", "-fPIC") if shared else ()))
     return build_source(mpicc, source, names[0], cache, ".so" if shared else "")
-
-
-def build_cpp(compiler: str | Path, directory: Path, cache: Path | None = None) -> Path:
-    """The program made from the C++ in ``directory``; compiled if it is not yet there. Raises as ``build``."""
-    return build_source(compiler, Compilation.within(compiler, [directory], [directory], ".cpp"), directory.name, cache)
 
 
 def library_sources(mpicc: str | Path, library: str) -> "tuple[Compilation, Compilation]":

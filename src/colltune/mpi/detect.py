@@ -67,7 +67,7 @@ def find_mpi(
     ``python_bin`` replaces the directory of the running Python. Raises InputError, with what to do, where there is
     no mpiexec, an mpicc of another MPI, or no library; and where this package brings no programs for the library, also
     for want of an mpicc or of a C compiler behind it. Without ``compiles`` a library is enough, as the runtime packages
-    of distributions have it. There is no ``compile_command`` where nothing can be compiled.
+    of distributions have it.
     """
     if python_bin is None and sys.prefix != sys.base_prefix:
         python_bin = Path(sys.executable).parent
@@ -109,7 +109,6 @@ def find_mpi(
         mpicc=mpicc,
         libmpi=libmpi,
         build=hashlib.sha256(content).hexdigest(),
-        compile_command=command if lacks is None else (),
     )
 
 
@@ -193,14 +192,11 @@ def identify_launcher(
 
 
 def find_library(
-    mpiexec: Path, mpicc: Path | None, library: Library, environment: Mapping[str, str], *, run: Runner = run_command
+    mpiexec: Path, library: Library, environment: Mapping[str, str], *, run: Runner = run_command
 ) -> Path | None:
-    """The library file of the MPI ``library`` of ``mpiexec``; None where it cannot be told. Needs no compiler.
-
-    ``mpicc``: its compiler wrapper, where that is known.
-    """
+    """The library file of the MPI ``library`` of ``mpiexec``; None where it cannot be told. Needs no compiler."""
     try:
-        mpicc = mpicc or _find_mpicc(mpiexec, environment)
+        mpicc = _find_mpicc(mpiexec, environment)
         shown = run([str(mpicc), "-show"], around_wrapper(mpicc, environment)).text
         command = shlex.split(shown.strip().split("\n")[0])
         libmpi = _find_libmpi(mpicc, command or ["cc"], environment, run)

@@ -27,13 +27,8 @@ class Launcher(StrEnum):
     GENERIC = "generic"  # a site's own mpiexec: only -n and -ppn are relied upon
 
 
-# Of a name that each MPI has, only the program itself can say what it is.
-_OF_MPIS: Mapping[str, Launcher | None] = {
-    "mpiexec": None,
-    "mpirun": None,
-    "prterun": Launcher.PRRTE,
-    "orterun": Launcher.ORTE,
-}
+# What each MPI has, in the order in which it is looked for: only the program itself can say what it is.
+COMMON_NAMES = ("mpiexec", "mpirun")
 _OF_SCHEDULERS: Mapping[str, Launcher] = {
     "srun": Launcher.SRUN,
     "flux": Launcher.FLUX,
@@ -41,9 +36,7 @@ _OF_SCHEDULERS: Mapping[str, Launcher] = {
     "aprun": Launcher.GENERIC,
 }
 # As Debian and others name them, too: mpiexec.mpich, mpirun.openmpi.
-_OF_AN_MPI = re.compile(rf"(?:{'|'.join(_OF_MPIS)})(?:[.-][\w.-]+)?")
-# What each MPI has, in the order in which it is looked for.
-COMMON_NAMES = tuple(name for name, family in _OF_MPIS.items() if family is None)
+_OF_AN_MPI = re.compile(rf"(?:{'|'.join(COMMON_NAMES)}|prterun|orterun)(?:[.-][\w.-]+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +44,6 @@ class Installation:
     """One MPI: its launcher, its compiler wrapper and its library, seen to belong together.
 
     ``build`` is the SHA-256 of the library file: two builds of one version may behave differently.
-    ``compile_command`` is what the wrapper calls, its compiler first.
     """
 
     library: Library
@@ -61,7 +53,6 @@ class Installation:
     mpicc: Path
     libmpi: Path
     build: str
-    compile_command: tuple[str, ...] = ()
 
     @property
     def predicted(self) -> Path:

@@ -6,7 +6,7 @@ What is brought is preferred also where a compiler is at hand, so that a compile
 from collections.abc import Sequence
 from pathlib import Path
 
-from colltune.machine.compile import AGENT, build_parts
+from colltune.machine.compile import AGENT, build
 from colltune.machine.prebuilt import build_library, mpi_library, prebuilt, prebuilt_library
 from colltune.mpi.installation import Installation
 
@@ -17,7 +17,7 @@ def program_for(mpi: Installation, names: Sequence[str], cache: Path, *, shared:
     Raises InputError where it has to be compiled and cannot be, and where the cache cannot be written.
     """
     ready = prebuilt(mpi.libmpi, names, cache, shared=shared)
-    return ready or build_parts(mpi.mpicc, names, cache, shared=shared)
+    return ready or build(mpi.mpicc, names, cache, shared=shared)
 
 
 def library_for(mpi: Installation, cache: Path) -> Path:

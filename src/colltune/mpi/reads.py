@@ -7,13 +7,13 @@ a job at a fault in a file (MPICH), one process begins MPI with the file, before
 import json
 import os
 import re
-import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
+from subprocess import CompletedProcess, TimeoutExpired
 
 from colltune.core.errors import InputError
 from colltune.machine.compile import cache_directory, is_own
@@ -84,19 +84,19 @@ def refusal_of(library: Path, build: str, asked: Asked, environ: Mapping[str, st
 
     What a build knows is asked once: an answer is cached by ``build`` and the content of the files.
     """
-    contents = {name: _content(path) for name, path in asked.files.items()}
+    contents = {name: digest_of(Path(path)) for name, path in asked.files.items()}
     what = json.dumps([build, sorted(asked.names), dict(asked.values), contents], sort_keys=True)
     cached = _cache(environ) / f"known-{sha256(what.encode()).hexdigest()[:20]}"
     if is_own(cached):
         return "", ""
-    kept = {name: environ[name] for name in _KEPT if name in environ}
-    refused, failure = _unknown(library, asked, kept)
-    if not refused and not failure and asked.files:
-        refused = _unread(library, asked.files, kept)
-    if not refused and not failure:
+    unknown, failure = _ask(library, asked, environ)
+    if failure:
+        return "", f"{library} could not be asked whether it reads the files: {failure}"
+    refused = _refused(unknown) or _unread(library, asked.files, environ)
+    if not refused:
         with suppress(OSError):  # it is asked again the next time
             write_atomically(cached, ("\n".join(asked.names) + "\n").encode(), mode=0o600)
-    return refused, failure
+    return refused, ""
 
 
 def _cache(environ: Mapping[str, str]) -> Path:
@@ -107,9 +107,10 @@ def _cache(environ: Mapping[str, str]) -> Path:
         return Path(os.devnull)
 
 
-def _content(path: str) -> str:
+def digest_of(path: Path) -> str:
+    """By which the content of a file is known again."""
     try:
-        return sha256(read_file(Path(path), LARGEST_BYTES, link=True)).hexdigest()
+        return sha256(read_file(path, LARGEST_BYTES, link=True)).hexdigest()
     except OSError as error:
         return f"unreadable: {error.strerror}"
 
@@ -119,24 +120,20 @@ def unknown_names(library: Path, names: Sequence[str], environ: Mapping[str, str
     return _ask(library, Asked(names), environ)[0]
 
 
-def _unknown(library: Path, asked: Asked, environ: Mapping[str, str]) -> tuple[str, str]:
-    unknown, failure = _ask(library, asked, environ)
-    if failure:
-        return "", f"{library} could not be asked whether it reads the files: {failure}"
+def _refused(unknown: Sequence[str]) -> str:
     names = [name for name in unknown if "=" not in name]
     if names:
-        return f"does not know {', '.join(names)}, by which the files are named, so it would not read them", ""
+        return f"does not know {', '.join(names)}, by which the files are named, so it would not read them"
     if unknown:
-        return f"has no {', '.join(unknown)}, which the files name, so these rules would not be followed", ""
-    return "", ""
+        return f"has no {', '.join(unknown)}, which the files name, so these rules would not be followed"
+    return ""
 
 
 def _ask(library: Path, asked: Asked, environ: Mapping[str, str]) -> tuple[list[str], str]:
     """What ``library`` does not know, values as NAME=VALUE, and why it could not be asked, "" where it could."""
-    question = {**dict.fromkeys(asked.names, ()), **asked.values}
-    kept = {name: environ[name] for name in _KEPT if name in environ}
-    done = _run(_ASK, library, kept, json.dumps({name: list(values) for name, values in question.items()}))
-    unknown = re.search(r"^unknown:(.*)$", done.stdout, re.MULTILINE) if isinstance(done, Ended) else None
+    question = {name: list(values) for name, values in {**dict.fromkeys(asked.names, ()), **asked.values}.items()}
+    done = _run(_ASK, library, environ, _PATIENCE_S, json.dumps(question))
+    unknown = re.search(r"^unknown:(.*)$", done.stdout, re.MULTILINE)
     if unknown is None:
         return [], _why(done)
     return [str(name) for name in json.loads(unknown.group(1))], ""
@@ -147,41 +144,36 @@ def _unread(library: Path, files: Mapping[str, str], environ: Mapping[str, str])
 
     Where no single process can begin MPI, as on some login nodes, this tells nothing.
     """
-    under = _run(_BEGIN, library, {**environ, **files}, patience_s=_SHORT_PATIENCE_S)
-    if isinstance(under, Ended) and under.began:
+    under = _run(_BEGIN, library, environ, _SHORT_PATIENCE_S, files=files) if files else None
+    if under is None or _began(under):
         return ""
-    bare = _run(_BEGIN, library, environ, patience_s=_SHORT_PATIENCE_S)
-    return f"ends a job at the files: {_why(under)}" if isinstance(bare, Ended) and bare.began else ""
-
-
-@dataclass(frozen=True)
-class Ended:
-    """A process that came to its end."""
-
-    code: int
-    stdout: str
-    stderr: str
-
-    @property
-    def began(self) -> bool:
-        return self.code == 0 and "began" in self.stdout.splitlines()
+    bare = _run(_BEGIN, library, environ, _SHORT_PATIENCE_S)
+    return f"ends a job at the files: {_why(under)}" if _began(bare) else ""
 
 
 def _run(
-    program: str, library: Path, environ: Mapping[str, str], *arguments: str, patience_s: float = _PATIENCE_S
-) -> Ended | str:
-    """What became of ``program``, or why it has no end."""
+    program: str,
+    library: Path,
+    environ: Mapping[str, str],
+    patience_s: float,
+    *arguments: str,
+    files: Mapping[str, str] | None = None,
+) -> CompletedProcess[str]:
+    """What became of ``program``; one that has no end failed, and says why."""
+    kept = {name: environ[name] for name in _KEPT if name in environ}
+    command = [sys.executable, "-I", "-c", program, str(library), *arguments]
     try:
-        done = run_launch([sys.executable, "-I", "-c", program, str(library), *arguments], environ, patience_s)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return str(error)
-    return Ended(done.returncode, done.stdout, done.stderr)
+        return run_launch(command, {**kept, **(files or {})}, patience_s)
+    except (OSError, TimeoutExpired) as error:
+        return CompletedProcess(command, 1, "", str(error))
 
 
-def _why(done: Ended | str) -> str:
+def _began(done: CompletedProcess[str]) -> bool:
+    return done.returncode == 0 and "began" in done.stdout.splitlines()
+
+
+def _why(done: CompletedProcess[str]) -> str:
     """The first line that says something: what follows it in MPICH is a back trace."""
-    if isinstance(done, str):
-        return done
-    lines: Iterable[str] = (line.strip() for line in [*done.stderr.splitlines(), *done.stdout.splitlines()])
+    lines = (line.strip() for line in [*done.stderr.splitlines(), *done.stdout.splitlines()])
     printed = [line for line in lines if line and not line.startswith("Traceback")]
-    return printed[0] if printed else f"exit code {done.code}"
+    return printed[0] if printed else f"exit code {done.returncode}"

@@ -9,19 +9,17 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
 from typing import NoReturn
 
 from colltune.core.errors import InputError
 from colltune.core.sample import Environment
 from colltune.machine.compile import MPI_LIBRARY
-from colltune.machine.files import LARGEST_BYTES, read_file
 from colltune.mpi.detect import Runner, find_library, identify_launcher, mpi_at_hand, run_command
 from colltune.mpi.installation import COMMON_NAMES, Installation, Library
 from colltune.mpi.libraries import record_of
 from colltune.mpi.program import given_by_wrapper, launcher_place
-from colltune.mpi.reads import Asked, refusal_of
+from colltune.mpi.reads import Asked, digest_of, refusal_of
 
 _LINKED = re.compile(rf"\s*{MPI_LIBRARY} => (/\S+)")
 # Of the words behind a launcher, so many programs are asked what they load.
@@ -88,7 +86,7 @@ class TunedMpi:
         """
         path = shutil.which(launcher, path=environ.get("PATH", "")) if launcher is not None else None
         if path is not None:
-            library = find_library(Path(path).absolute(), None, kind, environ, run=self.run)
+            library = find_library(Path(path).absolute(), kind, environ, run=self.run)
             if library is not None:
                 self._require_build(library, f"{path} belongs to {library}")
                 return library
@@ -110,7 +108,7 @@ class TunedMpi:
     def _require_build(self, library: Path, what: str) -> None:
         # The library of the standard ABI stands beside the one that was tuned, and reads the same files.
         of_abi = sorted(library.parent.glob("libmpi.so.*[0-9]")) if library.name.startswith("libmpi_abi.") else []
-        builds = [_build_of(file) for file in (library, *of_abi)]
+        builds = [digest_of(file) for file in (library, *of_abi)]
         if self.tuned.mpi_build not in builds:
             self._refuse(f"{what} (build {builds[0][:12]})")
 
@@ -141,18 +139,11 @@ def require_loaded(program: Path, mpi: Installation, environ: Mapping[str, str],
     Builds of one ABI have a library of one name: a path of the environment decides then whose it is.
     """
     loaded = linked_mpi([str(program)], environ, run)
-    if loaded is not None and _build_of(loaded[1]) != mpi.build:
+    if loaded is not None and digest_of(loaded[1]) != mpi.build:
         raise InputError(
             f"programs for {mpi.mpiexec} load {loaded[1]} here, and not its own {mpi.libmpi}",
             "Take that out of LD_LIBRARY_PATH and LD_PRELOAD",
         )
-
-
-def _build_of(library: Path) -> str:
-    try:
-        return sha256(read_file(library, LARGEST_BYTES, link=True)).hexdigest()
-    except OSError as error:
-        return f"unreadable: {error.strerror}"
 
 
 def linked_mpi(words: Sequence[str], environ: Mapping[str, str], run: Runner = run_command) -> tuple[str, Path] | None:

@@ -17,7 +17,7 @@ from colltune.core.sample import DEFAULT, Choice, Environment, Scenario
 from colltune.core.space import Space, message_sizes, shapes
 from colltune.core.topology import Topology
 from colltune.core.units import format_count
-from colltune.machine.compile import build_cpp, cache_directory
+from colltune.machine.compile import Compilation, build_source, cache_directory
 from colltune.machine.process import run_launch
 from colltune.schedule.topology_files import load_topology
 from colltune.store.tuning import Tuning
@@ -192,3 +192,8 @@ def find_simgrid(environ: Mapping[str, str]) -> Simgrid:
         raise InputError(f"{smpirun} does not say its version: {said.strip()[:100]!r}", _INSTALL)
     program = build_cpp(smpicxx, NATIVE, cache_directory(environ))
     return Simgrid(smpirun, (int(match[1]), int(match[2])), program)
+
+
+def build_cpp(compiler: Path, directory: Path, cache: Path) -> Path:
+    """The program made from the C++ in ``directory``; compiled if it is not yet there. Raises as ``build``."""
+    return build_source(compiler, Compilation.within(compiler, [directory], [directory], ".cpp"), directory.name, cache)
