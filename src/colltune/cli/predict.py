@@ -59,7 +59,7 @@ def predict(
     )
     if done.result is None:
         echo(f"{done.out} was tuned on this machine, which is better than any prediction: it stays as it is.")
-        typer.echo(f"Run your application with: {run_command(done.out, done.mpiexec)}")
+        typer.echo(f"Run your application with: {run_command(done.out, mpiexec=done.mpiexec)}")
     else:
         _show(done.result, done.out)
 
@@ -90,4 +90,4 @@ def _show(result: "PredictResult", out: Path) -> None:
         echo(f"  {count}: {reason}")
     echo("All of it is predicted; nothing was measured or proven. `colltune tune --budget 30s` proves.")
     mpiexec = result.tuning.environment.mpiexec
-    typer.echo(f"Run your application with: {run_command(out, mpiexec)}")
+    typer.echo(f"Run your application with: {run_command(out, mpiexec=mpiexec)}")

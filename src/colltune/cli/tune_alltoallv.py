@@ -13,7 +13,7 @@ from colltune.cli.options import given_options
 from colltune.cli.stopping import go_on_command, heed_scheduler
 from colltune.core.sample import ALLTOALLV
 from colltune.core.units import format_count, format_duration, format_size
-from colltune.machine.command_lines import run_alltoallv_command
+from colltune.machine.command_lines import run_command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,7 +86,8 @@ def _show(result: AlltoallvResult) -> None:
         typer.echo(f"The job was ended before the proof was over, so no table was written; go on with: {go_on}")
     elif result.rules:
         mpiexec = result.environment.mpiexec
-        typer.echo(f"Run your application with: {run_alltoallv_command(result.table, mpiexec)}")
+        line = run_command("--alltoallv", result.table, mpiexec=mpiexec)
+        typer.echo(f"Run your application with: {line}")
 
 
 def _described(rules: Sequence[AlltoallvRule]) -> str:

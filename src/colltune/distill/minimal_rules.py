@@ -21,7 +21,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
-from typing import Protocol
 
 from colltune.core.decision_table import BySize, DecisionTable, agreed
 from colltune.core.rules import RuleSet, Span, Steps
@@ -67,19 +66,10 @@ class _Reach(Enum):
     PROVEN = "nowhere"
 
 
-class _Decisions(Protocol):
-    """Which choice to make; ``Selection`` is one."""
-
-    @property
-    def space(self) -> Space: ...
-
-    def best(self, scenario: Scenario) -> Choice: ...
-
-    def best_over(self, scenarios: Sequence[Scenario]) -> Choice: ...
-
-
 @dataclass(frozen=True)
 class _Proven:
+    """Which choice to make, as Selection says it, where choices are proven."""
+
     space: Space
     proven: Mapping[Scenario, Choice]
 
@@ -93,7 +83,7 @@ class _Proven:
 
 
 def _rule_set(
-    selection: _Decisions, sizes: Mapping[tuple[int, int], Sequence[int]], basis: SizeBasis, reach: _Reach
+    selection: "Selection | _Proven", sizes: Mapping[tuple[int, int], Sequence[int]], basis: SizeBasis, reach: _Reach
 ) -> RuleSet:
     space = selection.space
     decided = {
@@ -120,7 +110,7 @@ def _sizes_by_shape(space: Space, measured: Measured) -> dict[tuple[int, int], l
 class _Shape:
     """Decides over the sizes of one (nodes, ppn)."""
 
-    def __init__(self, selection: _Decisions, basis: SizeBasis, nodes: int, ppn: int, reach: _Reach) -> None:
+    def __init__(self, selection: "Selection | _Proven", basis: SizeBasis, nodes: int, ppn: int, reach: _Reach) -> None:
         collective = selection.space.collective
         self._selection = selection
         self._basis = basis

@@ -191,13 +191,6 @@ class Posterior:
         self._roots[number] = np.vstack([self._roots[number], root])
         self.variance[:, number] = np.maximum(self.variance[:, number] - root * root, _LEAST)
 
-    def copy(self) -> Posterior:
-        """A copy whose updates do not change this one."""
-        other = object.__new__(Posterior)
-        other.__dict__.update(self.__dict__)
-        other.mean, other.variance, other._roots = self.mean.copy(), self.variance.copy(), list(self._roots)
-        return other
-
 
 def fit_hyperparameters(theta: Floats, seen: Observations, choices: int, seed: int, iterations: int) -> Floats:
     """The hyperparameters that ``seen`` makes likely, ``iterations`` from ``theta`` on."""

@@ -29,27 +29,13 @@ def use_command(tuned: Path, mpiexec: str = "") -> str:
     return f'eval "$({colltune_command("env", *mpi, tuned.absolute())})"'
 
 
-def run_command(tuned: object, mpiexec: str = "", ranks: int = 0, *, live: bool = False) -> str:
-    """How to run an application with ``tuned``; ``mpiexec`` is that of the tuning, ``ranks`` 0 leaves them out.
+def run_command(*words: object, mpiexec: str = "") -> str:
+    """How to run an application: ``words`` are the tuning and how it comes into force, ``mpiexec`` is that of it.
 
-    ``live``: by the live selector.
+    Plain ``mpiexec`` where that starts the same: `colltune run` finds it where PATH has none.
     """
-    way = ["--via", "live"] if live else []
-    return colltune_command("run", *way, tuned, "--", *_launcher(mpiexec, ranks), "./app")
-
-
-def run_alltoallv_command(table: object, mpiexec: str = "") -> str:
-    """The same with a table for MPI_Alltoallv."""
-    return colltune_command("run", "--alltoallv", table, "--", *_launcher(mpiexec, 0), "./app")
-
-
-def _launcher(mpiexec: str, ranks: int) -> list[str]:
-    return [_shortest(mpiexec), *(["-n", str(ranks)] if ranks else [])]
-
-
-def _shortest(mpiexec: str) -> str:
-    """Plain ``mpiexec`` where that starts the same: `colltune run` finds it where PATH has none."""
-    return "mpiexec" if not mpiexec or shutil.which("mpiexec") is None or _starts_plain(mpiexec) else mpiexec
+    plain = not mpiexec or shutil.which("mpiexec") is None or _starts_plain(mpiexec)
+    return colltune_command("run", *words, "--", "mpiexec" if plain else mpiexec, "./app")
 
 
 def _starts_plain(mpiexec: str) -> bool:

@@ -127,13 +127,10 @@ def _ports(machine: Machine) -> Iterator[Port]:
         physical = machine.find(f"{directory}/device") or name.startswith("hsn")
         if speed is None or not physical or machine.read(f"{directory}/operstate") != "up" or name in taken:
             continue
-        if name.startswith("ib"):
-            continue  # IP over InfiniBand: the adapter itself is listed above
-        if name.startswith("hsn"):
-            if not machine.find("sys/class/cxi/*"):
-                yield Port(Fabric.SLINGSHOT, speed / 4, 4, name, f"{directory}/device")
-            continue
-        yield Port(Fabric.ETHERNET, speed, 1, name, f"{directory}/device")
+        if not name.startswith(("ib", "hsn")):  # IP over InfiniBand: the adapter itself is listed above
+            yield Port(Fabric.ETHERNET, speed, 1, name, f"{directory}/device")
+        elif name.startswith("hsn") and not machine.find("sys/class/cxi/*"):
+            yield Port(Fabric.SLINGSHOT, speed / 4, 4, name, f"{directory}/device")
 
 
 def _infiniband_ports(machine: Machine) -> Iterator[Port]:

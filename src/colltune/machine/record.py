@@ -15,7 +15,6 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
-from typing import Protocol
 
 from colltune.core.errors import InputError, on_os_error
 from colltune.machine.files import read_file, unpacked
@@ -34,22 +33,6 @@ _PERSONAL = re.compile(r"^(?:Serial|Hardware|Revision|machine)\s*:.*$|(?<=identi
 _ALLOWED = re.compile(r"^Cpus_allowed_list:.*\n", re.MULTILINE)
 
 
-class Machine(Protocol):
-    """Where features are read from."""
-
-    def read(self, path: str) -> str | None:
-        """The text of a file, stripped; None where there is none that can be read."""
-        ...
-
-    def find(self, pattern: str) -> list[str]:
-        """The paths that match, in order; a star stands for part of one name."""
-        ...
-
-    def output(self, command: str) -> str | None:
-        """What one of COMMANDS printed; None where it is not installed or failed."""
-        ...
-
-
 @dataclass(frozen=True)
 class RunningMachine:
     """This node. ``root``: where its file tree begins."""
@@ -57,6 +40,7 @@ class RunningMachine:
     root: Path = Path("/")
 
     def read(self, path: str) -> str | None:
+        """The text of a file, stripped; None where there is none that can be read."""
         try:
             with open(self.root / path, "rb") as file:
                 return file.read(_LARGEST_BYTES).decode("utf-8", "replace").strip()
@@ -64,12 +48,14 @@ class RunningMachine:
             return None  # many files under /sys exist and cannot be read: an interface that is down has no speed
 
     def find(self, pattern: str) -> list[str]:
+        """The paths that match, in order; a star stands for part of one name."""
         try:
             return sorted(str(path.relative_to(self.root)) for path in self.root.glob(pattern))
         except OSError:
             return []
 
     def output(self, command: str) -> str | None:
+        """What one of COMMANDS printed; None where it is not installed or failed."""
         argv = COMMANDS[command]
         program = shutil.which(argv[0])
         if program is None:
@@ -135,6 +121,9 @@ class RecordedMachine:
             for depth in range(1, len(names) + 1)
         }
         return [(path, path.split("/")) for path in sorted(known)]
+
+
+Machine = RunningMachine | RecordedMachine
 
 
 def record(machine: Machine) -> RecordedMachine:

@@ -102,7 +102,8 @@ def next_steps(findings: Findings, directory: Path) -> list[tuple[str, str]]:
     if not findings.environment.has_mpi:
         steps.append(("the rules", f"are read by no MPI: they are of {findings.environment.mpi} times"))
     elif findings.only_live:  # no file of this library says them
-        steps.append(("use it", run_command(directory.absolute(), findings.environment.mpiexec, live=True)))
+        live = run_command("--via", "live", directory.absolute(), mpiexec=findings.environment.mpiexec)
+        steps.append(("use it", live))
     elif any(rules.departs for rules in findings.rule_sets.values()):
         steps.append(("use it", use_command(directory, findings.environment.mpiexec)))
     if summary.disturbance is not None and summary.disturbance.is_busy:

@@ -76,10 +76,6 @@ class Durations:
                 self._fitted[kind] = len(seen)
                 self.version += 1
 
-    def expect_s(self, scenario: Scenario) -> float:
-        """Expected seconds of one choice in ``scenario``."""
-        return float(self.expected_s(ScenarioRows.of([scenario]))[0])
-
     def expected_s(self, calls: ScenarioRows) -> Floats:
         """(n,): expected seconds of one choice in each of ``calls``. Uses other collectives where its own was not
         measured.
@@ -96,10 +92,6 @@ class Durations:
                 akin = [other for kind, other in self._lines.items() if kind[1] == several] or [*self._lines.values()]
                 seconds[mine] = np.maximum((rows @ np.stack(akin, axis=1)).max(axis=1), _LEAST_S)
         return seconds
-
-    def worst_case_s(self, scenario: Scenario) -> float:
-        """What one choice in ``scenario`` may take, see worst_cases_s."""
-        return float(self.worst_cases_s(ScenarioRows.of([scenario]))[0])
 
     def worst_cases_s(self, calls: ScenarioRows) -> Floats:
         """As ``expected_s``, but where nothing tells what bytes cost, all that was seen is put down to them.
