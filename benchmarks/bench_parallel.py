@@ -23,13 +23,14 @@ from statistics import mean
 
 from colltune.core.sample import Sample, Status
 from colltune.core.space import Point
-from colltune.schedule.contract import Packer, Placement, Task
-from colltune.schedule.durations import Durations
+from colltune.schedule.contract import Placement, Task
+from colltune.schedule.durations import Durations, ScenarioRows
 from colltune.schedule.filling import FillingPacker
 from colltune.store.grid import Grid
 from colltune_study.recorded.dataset import load_grids
 from harness import options_of, part_of, write_figures
 from learned import TABLE, Learned, learn
+from packing import Packer
 from papers.parallel import dragonfly
 
 NODES = 64
@@ -63,7 +64,9 @@ def makespan_s(packer: Packer, campaigns: Sequence[Learned]) -> float:
     for campaign in range(len(campaigns)):
         release(campaign)
     while waiting or running:
-        tasks = {id(point): Task(point, durations.expect_s(point.scenario)) for _, point in waiting}
+        tasks = {
+            id(point): Task(point, durations.expected_s(ScenarioRows.of([point.scenario]))[0]) for _, point in waiting
+        }
         for placement in packer.start(list(tasks.values()), now_s):
             key = id(placement.task.point)
             campaign = next(owner for owner, point in waiting if id(point) == key)

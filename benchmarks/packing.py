@@ -5,9 +5,26 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from colltune.core.topology import Top, Topology
-from colltune.schedule.contract import Packer, Placement, Task, require_possible
+from colltune.schedule.contract import Placement, Task, require_possible
+
+
+class Packer(Protocol):
+    """Decides which tasks start now, and where.
+
+    Laws (tested by tests/packer_laws.py): a task gets as many different nodes as it needs; running placements share no
+    node and no layer of the network; with nothing running and something waiting, something starts; what starts is among
+    what waits, each once; a task that needs more nodes than there are is a ValueError; equal calls give equal answers.
+    """
+
+    @property
+    def topology(self) -> Topology: ...
+
+    def start(self, waiting: Sequence[Task], now_s: float) -> list[Placement]: ...
+
+    def finish(self, placement: Placement) -> None: ...
 
 
 class GreedyBatchPacker:

@@ -10,7 +10,8 @@ import pytest
 from colltune.core.sample import DEFAULT, Scenario
 from colltune.core.space import Point
 from colltune.core.topology import Top, Topology
-from colltune.schedule.contract import Packer, Placement, Task
+from colltune.schedule.contract import Placement, Task
+from packing import Packer
 
 
 def task(nodes: int, duration_s: float, number: int = 0) -> Task:

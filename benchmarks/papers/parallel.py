@@ -6,16 +6,16 @@ import random
 from collections.abc import Callable
 from statistics import mean
 
+from colltune.bench.replay import MeasuringCost
 from colltune.core.errors import InputError
 from colltune.core.space import Point
 from colltune.core.topology import Top, Topology
-from colltune.measure.replay import MeasuringCost
-from colltune.schedule.contract import Packer, Task
+from colltune.schedule.contract import Task
 from colltune.schedule.filling import FillingPacker
 from colltune.store.grid import Grid
 from colltune_study.research.compare import Estimate, estimate
 from colltune_study.research.figures import COLOURS, new_panels, save
-from packing import GreedyBatchPacker, Timeline, simulate
+from packing import GreedyBatchPacker, Packer, Timeline, simulate
 from papers.study import Made, Study, text_of
 
 _WINDOW = 64

@@ -9,8 +9,8 @@ from colltune.bench.contract import Bench
 from colltune.core.sample import DEFAULT, Sample, Scenario, Status
 from colltune.core.space import Point
 from colltune.core.topology import Top, Topology
-from colltune.measure.contract import Effort, ParallelSource, TimeIsUpError
-from colltune.schedule.contract import Packer, Placement, Task
+from colltune.measure.contract import Effort, Launch, TimeIsUpError
+from colltune.schedule.contract import Placement, Task
 from colltune.schedule.filling import FillingPacker
 
 # Points that a packer chooses from: the more, the better it fills the gaps, and the less it keeps to their order.
@@ -26,8 +26,8 @@ _CHECK_BYTES = 1 << 16
 class Lanes:
     """A source that measures at once what ``packer`` puts on disjoint parts of the job."""
 
-    source: ParallelSource
-    packer: Packer
+    source: Launch
+    packer: FillingPacker
 
 
 def conduct(
@@ -61,7 +61,7 @@ def conduct(
 
 
 def lanes_of(
-    bench: Bench, source: ParallelSource, topology: Topology, collective: str, note: Callable[[str], None]
+    bench: Bench, source: Launch, topology: Topology, collective: str, note: Callable[[str], None]
 ) -> Lanes | None:
     """``source`` with a packer for ``topology``, after a check that what runs at once disturbs nothing, if it might.
 
@@ -103,7 +103,7 @@ class Interference:
 
 
 def disturbance(
-    source: ParallelSource, topology: Topology, collective: str, ppn: int, effort: Effort = _CHECK
+    source: Launch, topology: Topology, collective: str, ppn: int, effort: Effort = _CHECK
 ) -> Interference | None:
     """How much points on disjoint parts of the job disturb one another; None where no two can run at once."""
     places = _places(topology, collective, ppn)
@@ -133,7 +133,7 @@ def _places(topology: Topology, collective: str, ppn: int) -> list[tuple[int, ..
     return []
 
 
-def _times_s(source: ParallelSource, point: Point, places: Sequence[tuple[int, ...]], effort: Effort) -> list[float]:
+def _times_s(source: Launch, point: Point, places: Sequence[tuple[int, ...]], effort: Effort) -> list[float]:
     """The median on the first place, while all places measure the same. Empty where it failed."""
     tickets = [source.begin(point, effort, nodes) for nodes in places]
     samples: dict[int, list[Sample]] = {ticket: [] for ticket in tickets}

@@ -126,8 +126,14 @@ class Source(Protocol):
         ...
 
 
-class ParallelSource(Source, Protocol):
-    """A source that measures points on disjoint nodes at once."""
+class Launch(Source, Protocol):
+    """A launch of a job as a source, which measures points on disjoint nodes at once.
+
+    ``until_s``, of the clock of whoever launched it: what is not answered by then is given up, as if it had not been
+    asked for.
+    """
+
+    until_s: float
 
     def begin(self, point: Point, effort: Effort, nodes: Sequence[int] | None = None) -> int:
         """Asks for ``point`` on ``nodes``, positions in the job, and returns the ticket of its answers."""
@@ -139,16 +145,6 @@ class ParallelSource(Source, Protocol):
         Raises LaunchError where nothing can be measured at all, and TimeIsUpError once the source's time is over.
         """
         ...
-
-
-class Launch(ParallelSource, Protocol):
-    """A launch of a job as a source.
-
-    ``until_s``, of the clock of whoever launched it: what is not answered by then is given up, as if it had not been
-    asked for.
-    """
-
-    until_s: float
 
     @property
     def launches(self) -> int:

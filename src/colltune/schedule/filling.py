@@ -157,7 +157,9 @@ class FillingPacker:
     The widest points come first, among equals the longest: what is left at the end is small and fills the gaps. The
     first point that finds no room gets the earliest place that will come free; others start before it only if they
     will be over by then, or run elsewhere. Without that a wide point would wait for as long as there are narrow
-    ones. (Backfilling, as batch schedulers do it.)
+    ones. (Backfilling, as batch schedulers do it.) Running placements share no node and no layer of the network, and
+    equal calls give equal answers. Expected durations may be wrong: they decide how well the time is used, never what
+    is safe.
 
     Of parts of the job that serve equally well it takes the first ones; with a ``seed`` those that it draws, within
     what the topology allows.
@@ -167,14 +169,14 @@ class FillingPacker:
         hosts = range(len(topology.hosts))
         self._order = list(hosts) if seed is None else random.Random(seed).sample(hosts, len(hosts))
         self._occupancy = Occupancy(topology if seed is None else topology.in_order(self._order))
-        self._topology = topology
+        self.topology = topology
         self._running: dict[Placement, _Running] = {}
 
-    @property
-    def topology(self) -> Topology:
-        return self._topology
-
     def start(self, waiting: Sequence[Task], now_s: float) -> list[Placement]:
+        """What starts at ``now_s`` of ``waiting`` (no task twice, most useful first); it runs until ``finish``.
+
+        Raises ValueError for a task that needs more nodes than there are.
+        """
         require_possible(waiting, self.topology)
         started: list[Placement] = []
         reservation: _Reservation | None = None
@@ -196,6 +198,7 @@ class FillingPacker:
         return started
 
     def finish(self, placement: Placement) -> None:
+        """Gives the nodes and layers of ``placement`` back. Raises ValueError if it is not running."""
         if placement not in self._running:
             raise ValueError(f"{placement.task.point.scenario} is not running")
         running = self._running.pop(placement)
