@@ -32,8 +32,8 @@ from statistics import median
 import numpy as np
 
 from colltune.bench.recorded_cluster import RecordedBench
+from colltune.bench.replay import TimeDrift
 from colltune.core.proven import Verdict
-from colltune.measure.replay import TimeDrift
 from colltune.session.recorded_campaign import DRIFT_SD, LAUNCH_S
 from colltune.session.tuning.options import Listener, TuneResult
 from colltune.site.store import SiteStore

@@ -21,10 +21,10 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator
 
 from colltune.bench.recorded_cluster import RecordedBench
+from colltune.bench.replay import TimeDrift
 from colltune.core.rules import RuleSet
 from colltune.core.sample import DEFAULT, Scenario
 from colltune.core.units import format_size
-from colltune.measure.replay import TimeDrift
 from colltune.session.recorded_campaign import DRIFT_SD, LAUNCH_S, LAUNCH_SD
 from colltune.store.grid import Grid
 from colltune_study.recorded.dataset import load_grids

@@ -14,10 +14,10 @@ from statistics import mean, median
 
 import numpy as np
 
+from colltune.bench.replay import MeasuringCost, ReplaySource
 from colltune.core.space import Point
 from colltune.learn.decision import DecisionLearner
 from colltune.measure.contract import Effort
-from colltune.measure.replay import MeasuringCost, ReplaySource
 from colltune.store.grid import Floats, Grid
 from colltune_study.recorded.dataset import load_grids
 from colltune_study.research.metrics import select, slowdowns
@@ -59,7 +59,7 @@ def learn(grid: Grid, seed: int, together: int = 1, cost: MeasuringCost | None =
     """
     cost = cost or MeasuringCost()
     learner = DecisionLearner(grid.space, seed)
-    source, effort = ReplaySource(grid, grid.environment, seed, cost), Effort()
+    source, effort = ReplaySource([grid], grid.environment, seed, cost), Effort()
     batches: list[tuple[tuple[Point, float], ...]] = []
     while learner.should_stop() is None and (points := learner.ask(together)):
         for point in points:

@@ -19,11 +19,11 @@ from time import process_time
 
 from threadpoolctl import threadpool_limits
 
+from colltune.bench.replay import MeasuringCost
 from colltune.catalog import load
 from colltune.core.sample import Sample, Status
 from colltune.core.topology import Top, Topology
 from colltune.learn.decision import DecisionLearner
-from colltune.measure.replay import MeasuringCost
 from colltune.prove.replay.conformance import rank_counts
 from colltune.prove.replay.on_workbench import ReplaySlice, short_limit_s
 from colltune.session.plan import LaunchCosts, costs_of

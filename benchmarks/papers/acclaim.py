@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from colltune.bench.replay import MeasuringCost
 from colltune.core.errors import InputError
-from colltune.measure.replay import MeasuringCost
 from colltune.store.grid import Grid
 from colltune_study.research.compare import by_strategy, estimate, reach_by_grid
 from colltune_study.research.figures import AXIS_LABELS, COLOURS, STYLES, draw_curve, mark_good, new_panels, save

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from bench_predicted import DATA, MPI_ADVANCE, PICO, grids_of
+from colltune.bench.replay import MeasuringCost
 from colltune.core.errors import InputError
 from colltune.core.sample import Scenario
 from colltune.core.units import format_size
-from colltune.measure.replay import MeasuringCost
 from colltune.store.grid import Grid
 from colltune_study.recorded.dataset import load_grids
 from colltune_study.research.figures import COLOURS, STYLES, new_panels, save

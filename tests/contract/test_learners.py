@@ -5,13 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from colltune.bench.replay import ReplaySource
 from colltune.core.sample import DEFAULT, Environment, Status
 from colltune.core.space import Point, Space
 from colltune.core.topology import Topology
 from colltune.learn.contract import Learner
 from colltune.learn.decision import DecisionLearner
 from colltune.measure.contract import Source
-from colltune.measure.replay import ReplaySource
 from colltune.schedule.filling import FillingPacker
 from colltune.store.grid import Grid
 from colltune_study.research.learners.acclaim import AcclaimLearner
@@ -82,7 +82,7 @@ class TestSimulatedSource(SourceContract):
 
 class TestReplaySource(SourceContract):
     def make(self) -> Source:
-        return ReplaySource(grid(), ENVIRONMENT, seed=1, launch=2, launch_sd=0.05)
+        return ReplaySource([grid()], ENVIRONMENT, seed=1, launch=2, launch_sd=0.05)
 
     def points(self) -> list[Point]:
         # Halving was not recorded.

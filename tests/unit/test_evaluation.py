@@ -11,11 +11,11 @@ from statistics import median
 import numpy as np
 import pytest
 
+from colltune.bench.replay import MeasuringCost, Pair, ReplaySource
 from colltune.core.errors import InputError
 from colltune.core.sample import Choice, Sample, Scenario, Status
 from colltune.core.space import Point, Prediction
 from colltune.measure.contract import Effort
-from colltune.measure.replay import MeasuringCost, Pair, ReplaySource
 from colltune.profile.application_profile import Calls, Communicator, Profile
 from colltune.profile.profile_files import save_profile
 from colltune.store.grid import Grid
@@ -237,7 +237,7 @@ def test_a_strategy_takes_the_repetitions_that_its_name_says(name: str, repetiti
     [contestant] = contestants([name])
     assert contestant.name == name
     learner = contestant(grid.space, 0)
-    source, looks = ReplaySource(grid, grid.environment, 0), Counter[Pair]()
+    source, looks = ReplaySource([grid], grid.environment, 0), Counter[Pair]()
     for _ in range(12):
         [point] = learner.ask(1)
         [(_, samples)] = source.measure([point], Effort())
@@ -251,7 +251,7 @@ def test_a_strategy_takes_the_repetitions_that_its_name_says(name: str, repetiti
 
 def test_random_sampling_on_log_times_asks_for_the_same_points_and_learns_their_logarithm(grid: Grid) -> None:
     plain, log = (made(grid.space, 3) for made in contestants(["random", "random-log"]))
-    source = ReplaySource(grid, grid.environment, 3)
+    source = ReplaySource([grid], grid.environment, 3)
     pairs: list[Pair] = []
     for _ in range(5):
         [point] = plain.ask(1)

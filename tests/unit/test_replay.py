@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from colltune.bench.replay import MeasuringCost, ReplaySource, TimeDrift
 from colltune.core.errors import MeasurementError
 from colltune.core.sample import Choice, Sample, Scenario, Status
 from colltune.core.space import Point
 from colltune.measure.contract import Effort
-from colltune.measure.replay import MeasuringCost, ReplaySource, TimeDrift
 from colltune.store.grid import Grid
 from colltune_study.recorded.launch_effects import LaunchEffects
 
@@ -21,7 +21,7 @@ COST = MeasuringCost()
 
 
 def source(seed: int = 1, launch: int = 0, launch_sd: float = 0.0) -> ReplaySource:
-    return ReplaySource(GRID, GRID.environment, seed, COST, launch, launch_sd)
+    return ReplaySource([GRID], GRID.environment, seed, COST, launch, launch_sd)
 
 
 def look(replay: ReplaySource, scenario: Scenario, choice: Choice, repetitions: int = 0) -> Sample:
@@ -69,7 +69,7 @@ def test_each_look_draws_anew_and_equal_seeds_draw_alike_whatever_else_was_measu
 def test_repetitions_have_the_recorded_quantiles() -> None:
     spread = np.tile([0.5, 0.6, 0.7, 1.0, 2.0, 4.0, 8.0], (2, 2, 1))
     grid = Grid("a/bcast", "bcast", (SMALL, LARGE), (RING, TREE), TIMES_S, np.full(2, np.nan), None, spread)
-    replay = ReplaySource(grid, grid.environment, 1, MeasuringCost(repetitions=20_000))
+    replay = ReplaySource([grid], grid.environment, 1, MeasuringCost(repetitions=20_000))
     [(_, [sample])] = replay.measure([Point(LARGE, (RING,))], Effort(most=20_000))
     found = np.quantile(sample.times_s, [0.1, 0.25, 0.5, 0.75, 0.9]) / 0.1
     np.testing.assert_allclose(found, [0.6, 0.7, 1.0, 2.0, 4.0], rtol=0.05)
@@ -102,7 +102,7 @@ def test_drift_makes_all_times_longer_or_shorter_alike_as_time_goes_by() -> None
     assert max(abs(steps)) < 0.005  # from one call to the next it is about the same
     assert TimeDrift(0.1, seed=4).factor(100.0) != TimeDrift(0.1, seed=3).factor(100.0)
     now_s = 42.0
-    drifting = ReplaySource(GRID, GRID.environment, 1, COST, clock=lambda: now_s, drift=TimeDrift(0.1, seed=3))
+    drifting = ReplaySource([GRID], GRID.environment, 1, COST, clock=lambda: now_s, drift=TimeDrift(0.1, seed=3))
     for choice in (RING, TREE):
         times_s, plain_s = (look(one, SMALL, choice).times_s for one in (drifting, source()))
         np.testing.assert_allclose(np.divide(times_s, plain_s), TimeDrift(0.1, seed=3).factor(now_s))
@@ -117,8 +117,8 @@ def test_a_closed_source_says_so() -> None:
 
 def logs(effects: LaunchEffects, launch: int, points: list[Point]) -> list[list[float]]:
     """By point and choice, the logarithm of what the effects of a launch make of a time, at the first and last call."""
-    moved = ReplaySource(GRID, GRID.environment, 1, COST, launch, effects=effects)
-    plain = ReplaySource(GRID, GRID.environment, 1, COST, launch)
+    moved = ReplaySource([GRID], GRID.environment, 1, COST, launch, effects=effects)
+    plain = ReplaySource([GRID], GRID.environment, 1, COST, launch)
     answers = zip(moved.measure(points, Effort()), plain.measure(points, Effort()), strict=True)
     pairs = [pair for (_, some), (_, others) in answers for pair in zip(some, others, strict=True)]
     return [np.log(np.divide(a.times_s, b.times_s))[[0, -1]].tolist() for a, b in pairs]

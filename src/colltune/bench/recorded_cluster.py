@@ -4,10 +4,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate
 from typing import ClassVar
 
 from colltune.bench.contract import Event, WithoutMpi, unheard
+from colltune.bench.replay import Effects, ReplaySource, TimeDrift
 from colltune.catalog import Algorithm, Catalogue, CollectiveEntry, Kind
 from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
@@ -16,9 +16,8 @@ from colltune.core.space import Point, Space
 from colltune.core.topology import Topology
 from colltune.measure.answers import Answered
 from colltune.measure.contract import Effort
-from colltune.measure.replay import Effects, Pair, ReplaySource, TimeDrift
 from colltune.schedule.topology_files import load_topology
-from colltune.store.grid import Floats, Grid
+from colltune.store.grid import Grid
 from colltune.store.tuning import Tuning
 
 _NONE = Algorithm("none", Kind.COMPOSITION, "", candidate=False, why_not="the table has no compositions")
@@ -105,9 +104,8 @@ class RecordedBench(WithoutMpi):
     def launch(self, seed: int, *, on_event: Event = unheard) -> ReplaySource:
         """The next launch, numbered from 0."""
         number = len(self._launches)
-        tables = _Tables(self._tables)
         launch = self.launch_type(
-            tables,
+            [*self._tables.values()],
             self.environment,
             seed,
             None,
@@ -131,45 +129,21 @@ class RecordedLaunch(ReplaySource):
     """One that is as patient as the agent."""
 
     def _measured(self, point: Point, effort: Effort) -> list[Sample]:
-        known = [(point.scenario, choice) for choice in point.choices if (point.scenario, choice) in self._known]
-        self._best_s = min((self._table.time(*pair) for pair in known), default=math.inf)
+        times_s = (self._time_s(point.scenario, choice) for choice in point.choices)
+        self._best_s = min((time_s for time_s in times_s if time_s is not None), default=math.inf)
         return super()._measured(point, effort)
 
     def _answer(self, scenario: Scenario, choice: Choice, repetitions: int, effort: Effort) -> Answered:
-        if (scenario, choice) in self._known:
-            patience = effort.limited(repetitions).patience(self._table.time(scenario, choice), self._best_s)
+        if (time_s := self._time_s(scenario, choice)) is not None:
+            patience = effort.limited(repetitions).patience(time_s, self._best_s)
             repetitions = min(repetitions or self._cost.repetitions, patience)
         return super()._answer(scenario, choice, repetitions, effort)
 
-    @cached_property
-    def _known(self) -> frozenset[Pair]:
-        return frozenset(self._table.recorded)
+    def _time_s(self, scenario: Scenario, choice: Choice) -> float | None:
+        try:
+            return self._grids[scenario.collective].time(scenario, choice)
+        except KeyError:
+            return None
 
 
 RecordedBench.launch_type = RecordedLaunch
-
-
-class _Tables:
-    """Several grids as one Recorded; a pair's place is below those of the grids before its own."""
-
-    def __init__(self, grids: Mapping[str, Grid]) -> None:
-        self._grids = grids
-        ends = accumulate((len(grid.scenarios) for grid in grids.values()), initial=0)
-        self._first = dict(zip(grids, ends, strict=False))
-
-    @property
-    def recorded(self) -> Sequence[Pair]:
-        return [pair for grid in self._grids.values() for pair in grid.recorded]
-
-    def place(self, scenario: Scenario, choice: Choice) -> tuple[int, int]:
-        row, column = self._grids[scenario.collective].place(scenario, choice)
-        return self._first[scenario.collective] + row, column
-
-    def time(self, scenario: Scenario, choice: Choice) -> float:
-        return self._grids[scenario.collective].time(scenario, choice)
-
-    def recorded_cost(self, scenario: Scenario, choice: Choice) -> float | None:
-        return self._grids[scenario.collective].recorded_cost(scenario, choice)
-
-    def repetitions(self, scenario: Scenario, choice: Choice, count: int, seed: tuple[int, ...]) -> Floats:
-        return self._grids[scenario.collective].repetitions(scenario, choice, count, seed)

@@ -36,9 +36,9 @@ def demo(
 def _recorded(out: Path) -> None:
     """Tunes the recorded cluster of the package, and says what was found of all there was to find."""
     from colltune.bench.recorded_cluster import RecordedBench
+    from colltune.bench.replay import TimeDrift
     from colltune.cli.console import echo
     from colltune.cli.display import Display
-    from colltune.measure.replay import TimeDrift
     from colltune.session.explain import make_page
     from colltune.session.recorded_campaign import DRIFT_SD, LAUNCH_S, LAUNCH_SD, tune_recorded
     from colltune.store.grid import unpack_grids

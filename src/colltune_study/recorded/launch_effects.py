@@ -28,6 +28,12 @@ class LaunchEffects:
     round_together: float = 0.0
     round_own: float = 0.0
 
+    def __call__(
+        self, scenario: Scenario, choice: Choice, calls: int, launch: tuple[int, ...], group: int
+    ) -> NDArray[np.float64]:
+        """(calls,): the factors of calls in a launch, where ``group`` numbers what is measured side by side in it."""
+        return self.of_launch(scenario, choice, launch) * self.of_calls(choice, calls, (*launch, group))
+
     def of_launch(self, scenario: Scenario, choice: Choice, key: tuple[int, ...]) -> float:
         """The factor in the launch of ``key``."""
         name = scenario.collective

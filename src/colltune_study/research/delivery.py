@@ -11,11 +11,11 @@ from typing import ClassVar
 
 from colltune.bench.contract import Event, unheard
 from colltune.bench.recorded_cluster import RecordedBench, RecordedLaunch
+from colltune.bench.replay import ReplaySource, TimeDrift
 from colltune.core.proven import Verdict
 from colltune.core.sample import DEFAULT, Sample, grouped
 from colltune.core.space import Point, Weight, weights_by_ranks
 from colltune.measure.contract import Effort
-from colltune.measure.replay import ReplaySource, TimeDrift
 from colltune.session.recorded_campaign import DRIFT_SD, LAUNCH_S, LAUNCH_SD, tune_recorded
 from colltune.session.tuning.options import Listener, TuneResult
 from colltune.store.grid import Grid

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from colltune.bench.replay import MeasuringCost, ReplaySource
 from colltune.core.sample import Choice, Sample, Scenario
 from colltune.core.space import Model, Point
 from colltune.measure.contract import Effort
-from colltune.measure.replay import MeasuringCost, ReplaySource
 from colltune.search.campaign import Campaign
 from colltune.store.grid import Floats, Grid
 from colltune_study.research.contract import MakeStrategy, Strategy
@@ -157,7 +157,7 @@ def simulate(
     tape = _Tape(grid, make, seed, cost.total(grid), scoring or Scoring())
     strategy = make(grid.space, seed)
     watch = _Watch(tape, strategy, pace)
-    source = ReplaySource(grid, grid.environment, seed, cost)
+    source = ReplaySource([grid], grid.environment, seed, cost)
 
     def record(samples: Sequence[Sample]) -> None:
         if not go_on():

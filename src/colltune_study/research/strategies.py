@@ -8,11 +8,11 @@ import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from colltune.bench.replay import MeasuringCost
 from colltune.core.errors import InputError
 from colltune.core.sample import Sample
 from colltune.core.space import Model, Point, Space
 from colltune.learn.decision import DecisionLearner, DecisionSettings
-from colltune.measure.replay import MeasuringCost
 from colltune_study.research.contract import MakeStrategy, Strategy
 from colltune_study.research.learners.acclaim import AcclaimLearner, AcclaimProgramLearner
 from colltune_study.research.learners.fact import FactLearner

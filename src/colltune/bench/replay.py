@@ -7,42 +7,16 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from itertools import accumulate
 
 import numpy as np
-from numpy.typing import NDArray
 
 from colltune.core.sample import Choice, Environment, Scenario, Status
 from colltune.measure.answers import Answered, AnsweringSource
 from colltune.measure.contract import Effort
+from colltune.store.grid import Floats, Grid
 
-Floats = NDArray[np.float64]
 Pair = tuple[Scenario, Choice]
-
-
-class RecordedTimes(Protocol):
-    """A table of recorded times (``store.grid.Grid``). Its methods raise KeyError for what it does not hold."""
-
-    @property
-    def recorded(self) -> Sequence[Pair]:
-        """All pairs that it holds."""
-        ...
-
-    def place(self, scenario: Scenario, choice: Choice) -> tuple[int, int]:
-        """Two numbers that no other pair has: what is drawn for it depends on them."""
-        ...
-
-    def time(self, scenario: Scenario, choice: Choice) -> float:
-        """The recorded median, in seconds."""
-        ...
-
-    def recorded_cost(self, scenario: Scenario, choice: Choice) -> float | None:
-        """Seconds that measuring a pair took; None where the table does not say."""
-        ...
-
-    def repetitions(self, scenario: Scenario, choice: Choice, count: int, seed: tuple[int, ...]) -> Floats:
-        """(count,): single repetitions in seconds, with the recorded noise. Equal seeds give equal ones."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +36,14 @@ class MeasuringCost:
         warm_up = max(min(1, self.warm_up), round(self.warm_up * count / self.repetitions))
         return self.set_up_s + (count + warm_up) * time_s
 
-    def on(self, table: RecordedTimes, scenario: Scenario, choice: Choice, repetitions: int = 0) -> float:
+    def on(self, table: Grid, scenario: Scenario, choice: Choice, repetitions: int = 0) -> float:
         """What the table says that it took; by this model where it does not say, or for fewer repetitions."""
         recorded, time_s = table.recorded_cost(scenario, choice), table.time(scenario, choice)
         if recorded is None:
             return self.of(time_s, repetitions)
         return min(recorded, self.of(time_s, repetitions)) if 0 < repetitions < self.repetitions else recorded
 
-    def total(self, table: RecordedTimes) -> float:
+    def total(self, table: Grid) -> float:
         """Seconds that measuring every pair takes."""
         return sum(self.on(table, *pair) for pair in table.recorded)
 
@@ -94,16 +68,9 @@ class TimeDrift:
         return math.exp(self.sd * math.sqrt(2.0 / len(_PERIODS_S)) * float(waves.sum()))
 
 
-class Effects(Protocol):
-    """What makes one launch differ from another, and one moment of it from the next. Equal keys give equal factors."""
-
-    def of_launch(self, scenario: Scenario, choice: Choice, key: tuple[int, ...]) -> float:
-        """Of all times of a choice in the launch of ``key``."""
-        ...
-
-    def of_calls(self, choice: Choice, calls: int, key: tuple[int, ...]) -> Floats:
-        """(calls,): of the calls of one choice, where ``key`` is of all that is measured side by side."""
-        ...
+# What makes one launch differ from another, and one moment of it from the next: a factor for each of so many calls of a
+# choice in a scenario, in the launch of a key, where the number is that of what is measured side by side.
+Effects = Callable[[Scenario, Choice, int, tuple[int, ...], int], Floats]
 
 
 class ReplaySource(AnsweringSource):
@@ -119,7 +86,7 @@ class ReplaySource(AnsweringSource):
 
     def __init__(
         self,
-        table: RecordedTimes,
+        grids: Sequence[Grid],
         environment: Environment,
         seed: int,
         cost: MeasuringCost | None = None,
@@ -132,14 +99,19 @@ class ReplaySource(AnsweringSource):
     ) -> None:
         super().__init__(environment, launch, start_s, clock)
         self._drift, self._effects = drift, effects
-        self._table, self._seed, self._cost, self._launch_sd = table, seed, cost or MeasuringCost(), launch_sd
+        self._grids = {grid.collective: grid for grid in grids}
+        ends = accumulate((len(grid.scenarios) for grid in grids), initial=0)
+        self._first_rows = dict(zip(self._grids, ends, strict=False))
+        self._seed, self._cost, self._launch_sd = seed, cost or MeasuringCost(), launch_sd
         self._looks: Counter[Pair] = Counter()
 
     def _answer(self, scenario: Scenario, choice: Choice, repetitions: int, effort: Effort) -> Answered:
         try:
-            place = self._table.place(scenario, choice)
+            grid = self._grids[scenario.collective]
+            row, column = grid.place(scenario, choice)
         except KeyError:
             return Answered(Status.INAPPLICABLE, (), self._cost.set_up_s, "not in the recorded data")
+        place = self._first_rows[scenario.collective] + row, column  # no other pair has it
         count = min(repetitions or self._cost.repetitions, self._cost.repetitions, effort.most)
         key = (self._seed, *place, self._looks[scenario, choice], *((self._launch,) if self._launch else ()))
         self._looks[scenario, choice] += 1
@@ -147,10 +119,9 @@ class ReplaySource(AnsweringSource):
         launch = (self._seed, self._launch, self.launches)
         factors = np.full(count, factor)
         if self._effects is not None:
-            factors *= self._effects.of_launch(scenario, choice, launch)
-            factors *= self._effects.of_calls(choice, count, (*launch, self._group))
-        times_s = self._table.repetitions(scenario, choice, count, key) * factors
-        cost_s = self._cost.on(self._table, scenario, choice, count)
+            factors *= self._effects(scenario, choice, count, launch, self._group)
+        times_s = grid.repetitions(scenario, choice, count, key) * factors
+        cost_s = self._cost.on(grid, scenario, choice, count)
         return Answered(Status.OK, tuple(times_s.tolist()), cost_s)
 
     def _factor(self, place: tuple[int, int]) -> float:
