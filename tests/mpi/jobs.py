@@ -11,7 +11,8 @@ from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario
 from colltune.core.space import Point
 from colltune.machine.compile import build
 from colltune.measure.contract import Effort
-from colltune.measure.live import LivePlan, LiveSource, Settings, resolve_settings
+from colltune.measure.live import LivePlan, LiveSource
+from colltune.measure.request import Settings, resolve_settings
 from colltune.measure.watch import Watch
 from colltune.mpi.installation import Installation
 from colltune.prove.replay.conformance import PROGRAM, replay_arguments

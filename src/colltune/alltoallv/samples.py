@@ -10,7 +10,8 @@ from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario
 from colltune.core.space import Point
 from colltune.machine.compile import AGENT
 from colltune.measure.contract import Effort
-from colltune.measure.live import LivePlan, LiveSource, Settings
+from colltune.measure.live import LivePlan, LiveSource
+from colltune.measure.request import Settings
 from colltune.measure.watch import Watch, unjudged
 
 # What such an agent is made of, and the algorithms by their numbers there: of colltune_alltoallv.h, and by the table in

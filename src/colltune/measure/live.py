@@ -24,11 +24,8 @@ from colltune.measure.request import (
     read_load,
     read_sample,
     read_seconds,
-    resolve_settings,
 )
 from colltune.measure.watch import Watch, unjudged
-
-__all__ = ["LivePlan", "LiveSource", "Settings", "resolve_settings"]
 
 # Requests at the agent: one that is measured, and one that it finds when it is done.
 _QUEUED = 2

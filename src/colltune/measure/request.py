@@ -7,6 +7,7 @@ import math
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 
 from colltune.core.disturbance import Load
@@ -67,13 +68,8 @@ class PointRequest:
 
 def _format_nodes(nodes: Sequence[int]) -> str:
     """(0, 1, 2, 5) -> "0-2,5"."""
-    runs: list[list[int]] = []
-    for node in nodes:
-        if runs and node == runs[-1][1] + 1:
-            runs[-1][1] = node
-        else:
-            runs.append([node, node])
-    return ",".join(f"{first}-{last}" if last > first else str(first) for first, last in runs)
+    runs = ([node for _, node in run] for _, run in groupby(enumerate(nodes), lambda place: place[1] - place[0]))
+    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
 
 
 class AgentEndedError(Exception):

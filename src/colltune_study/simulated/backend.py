@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 
+from colltune.bench.backends.contract import Recalled
 from colltune.core.sample import Choice, Scenario
 from colltune_study.simulated.simulated_catalogue import SimulatedCatalogue, load_simulated
 
 
-class SimulatedBackend:
-    """A Recalled: the default is one of the other choices, and no file decides."""
+class SimulatedBackend(Recalled):
+    """The default is one of the other choices, and no file decides."""
 
     def __init__(self) -> None:
         self.catalogue: SimulatedCatalogue = load_simulated()

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from colltune.bench.backends.contract import BaseBackend
+from colltune.bench.backends.contract import Backend
 from colltune.catalog import Catalogue, load
 from colltune.core.errors import InputError
 from colltune.core.rules import RuleSet
@@ -14,8 +14,8 @@ from colltune.machine.described_file import described_mpi
 from colltune.machine.described_mpi import LIBRARY, VARIABLE, VARIABLES_FILE, Description, parse_variables
 
 
-@dataclass(frozen=True)
-class DescribedBackend(BaseBackend):
+@dataclass
+class DescribedBackend(Backend):
     steered: ClassVar[bool] = False
     catalogue: Catalogue
     description: Description

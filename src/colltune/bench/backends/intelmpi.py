@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from colltune.bench.backends.contract import BaseBackend
+from colltune.bench.backends.contract import Backend
 from colltune.catalog import Catalogue, load
 from colltune.core.decision_table import DecisionTable
 from colltune.core.errors import InputError, on_os_error
@@ -20,8 +20,8 @@ _OWN = "Intel MPI's own decision"
 _ADJUST, _TUNING = "I_MPI_ADJUST_", "I_MPI_TUNING"
 
 
-@dataclass(frozen=True)
-class IntelMpiBackend(BaseBackend):
+@dataclass
+class IntelMpiBackend(Backend):
     """``presets``: what the library of a job says; None outside of one."""
 
     steered: ClassVar[bool] = False

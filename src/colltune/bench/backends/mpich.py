@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from colltune.bench.backends.contract import BaseBackend
+from colltune.bench.backends.contract import Backend
 from colltune.catalog import Catalogue, load
 from colltune.core.errors import InputError
 from colltune.core.inner_calls import InnerCall
@@ -20,7 +20,7 @@ from colltune.emit.mpich.tree import Call
 from colltune.machine.files import LARGEST_BYTES, read_file
 
 
-class MpichBackend(BaseBackend):
+class MpichBackend(Backend):
     """``defaults``: the library's own trees, or why they are not known."""
 
     def __init__(self, version: str, defaults: DefaultTrees | InputError) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-from colltune.bench.backends.contract import BaseBackend
+from colltune.bench.backends.contract import Backend
 from colltune.catalog import load
 from colltune.catalog.catalogue import OpenMpiCatalogue
 from colltune.catalog.read import read_toml
@@ -120,12 +120,18 @@ _OF_HAN = "Open MPI's own decision (coll/han)"
 _OF_LIBNBC = "Open MPI's own decision (coll/libnbc)"
 
 
-class OpenMpiBackend(BaseBackend):
+class OpenMpiBackend(Backend):
     """No candidate is known to be the default: its fixed rules are compiled in (docs/design/safety.md)."""
+
+    catalogue: OpenMpiCatalogue
 
     def __init__(self, version: str) -> None:
         self.catalogue = cast(OpenMpiCatalogue, load("openmpi", version))
-        self.emitter = OpenMpiEmitter(self.catalogue, wide=reads_version_2(version))
+        self._wide = reads_version_2(version)
+
+    @property
+    def emitter(self) -> OpenMpiEmitter:
+        return OpenMpiEmitter(self.catalogue, wide=self._wide)
 
     def clean(self, environ: Mapping[str, str]) -> dict[str, str]:
         return {
