@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from bench_learning import cost_ratio, figures, nonp2_ratio, stop_share
-from colltune.bench.replay import MeasuringCost
 from colltune.core.errors import InputError
 from colltune.core.sample import Choice, Scenario
 from colltune.core.space import Prediction
