@@ -7,14 +7,16 @@ tests/unit/test_terminal.py starts each command once as a user does.
 import contextlib
 import gc
 import io
+import multiprocessing
 import os
 import runpy
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from unittest import mock
 
 from colltune.cli import main
@@ -49,6 +51,15 @@ def comes_true(ready: Callable[[], object], patience_s: float = PATIENCE_S) -> b
             return False
         time.sleep(0.05)
     return True
+
+
+def forked(run: Callable[[int], object]) -> tuple[BaseProcess, BinaryIO]:
+    """``run`` in a process of its own, and what it writes to the descriptor that it is given."""
+    reading, writing = os.pipe()
+    process = multiprocessing.get_context("fork").Process(target=run, args=(writing,))
+    process.start()
+    os.close(writing)
+    return process, os.fdopen(reading, "rb")
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

@@ -31,6 +31,7 @@ from colltune.site.store import SiteStore
 from colltune.store.applications import PARTS, RUN, application_runs, read_run
 from colltune.store.journal import Journal, read_journal
 from colltune.store.lock import _read as read_lock
+from colltune.store.records import encode
 from colltune.store.tuning import MANIFEST, load_tuning
 from colltune_study.recorded.dataset import load_grids
 from colltune_study.research.weights import load_call_counts
@@ -53,7 +54,8 @@ def _journal() -> list[bytes]:
 @reader("store.journal store.records", of_journal, _journal)
 def journal(data: bytes) -> None:
     with folder(j=data) as place:
-        read_journal(place / "j")
+        for sample in read_journal(place / "j").samples:
+            encode(sample)
         Journal.open(place / "j", ENVIRONMENT).close()
 
 

@@ -4,10 +4,10 @@ import gzip
 import multiprocessing
 import os
 import resource
-import signal
 import stat
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario,
 from colltune.site.entry import BadEntryError, Entry, Identity, Provenance, name_of, pack, unpack
 from colltune.site.index import open_index
 from colltune.site.store import INBOX, SiteStore
+from commands import forked
 
 HERE = Environment("mpich", "5.0.2", "ab" * 32, "a CPU, 2 cores", 4, 2, "single", {"fabric": "ethernet"})
 KEY = Identity.of(HERE).key
@@ -172,40 +173,32 @@ def _add_for_ever(directory: Path, told: int) -> None:
 
 
 def test_a_writer_that_is_killed_leaves_every_entry_that_it_had_told_of(store: SiteStore) -> None:
-    context = multiprocessing.get_context("fork")
     for _ in range(4):
-        reading, writing = os.pipe()
-        writer = context.Process(target=_add_for_ever, args=(store.directory, writing))
-        writer.start()
-        os.close(writing)
-        told = os.read(reading, 65)
+        writer, told = forked(partial(_add_for_ever, store.directory))
+        first = told.readline()
         time.sleep(0.05)
-        assert writer.pid is not None
-        os.kill(writer.pid, signal.SIGKILL)
+        writer.kill()
+        names = [first, *told.read().splitlines(keepends=True)]
         writer.join()
-        while more := os.read(reading, 1 << 16):
-            told += more
-        os.close(reading)
         notes: list[str] = []
         index = open_index(store, KEY, notes.append)
         assert not notes
-        assert {line.decode() for line in told.splitlines()} <= {one.name for one in index.entries}
+        assert {name.decode().strip() for name in names if name.endswith(b"\n")} <= {one.name for one in index.entries}
 
 
-def _add_on_full_disk(directory: Path) -> None:
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+def _add_on_full_disk(directory: Path, told: int) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))
     try:
         SiteStore.opened(directory).add(entry(7, samples=50))
     except ColltuneError as error:
-        os._exit(0 if "no space is left" in error.what and "colltune site add" in error.next_step else 1)
-    os._exit(2)
+        os.write(told, f"{error.what}: {error.next_step}".encode())
 
 
 def test_a_full_disk_is_told_and_leaves_nothing_behind(store: SiteStore) -> None:
     kept = store.add(entry(1))
-    child = multiprocessing.get_context("fork").Process(target=_add_on_full_disk, args=(store.directory,))
-    child.start()
+    child, told = forked(partial(_add_on_full_disk, store.directory))
+    text = told.read().decode()
     child.join()
-    assert child.exitcode == 0
+    assert "no space is left" in text
+    assert "colltune site add" in text
     assert [path.name for path in (store.directory / INBOX).iterdir()] == [store.place(KEY, kept).name]
