@@ -1,4 +1,7 @@
-"""Tuning the all-to-all from end to end, where its launches answer from a formula."""
+"""Tuning the all-to-all from end to end, where its launches answer from a formula, and the text of its table.
+
+The text of live rules, which has the same head.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -11,14 +14,18 @@ import pytest
 from alltoallv_lookup import find
 from colltune.alltoallv.launches import AlltoallvExploration
 from colltune.alltoallv.lookup_table import (
+    BOUND_TO,
     TABLE,
+    AlltoallvRule,
     Setting,
     Shape,
+    TableEntry,
     candidates,
     load_table,
     neighbours,
     parts_of,
     places,
+    save_table,
     setting_of,
 )
 from colltune.alltoallv.matrices import load_recorded
@@ -28,6 +35,7 @@ from colltune.core.errors import InputError
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Status
 from colltune.core.space import Point
 from colltune.core.stop import StopRequest
+from colltune.emit.live_rules import HEAD, parse_lines, parse_live
 from colltune.measure.contract import Effort
 from colltune.store.journal import read_journal
 
@@ -242,3 +250,78 @@ def test_a_budget_that_is_too_short_is_extended_and_told(tmp_path: Path) -> None
 def test_two_ranks_have_nothing_to_tune(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="two ranks"):
         tune(Patterns(nodes=2), tmp_path)
+
+
+LINES = "choice 0 - A=1 # bcast binomial\nrules bcast message\nrule - - 64 0\nrule - - - -\n"
+
+
+@pytest.mark.parametrize("head", [HEAD, "colltune-live 1"])
+def test_live_rules_are_read_under_either_head(head: str) -> None:
+    found = parse_live(f"{head}\n{LINES}")["bcast"]
+    assert (found.rules[0].max_size, found.rules[0].choice) == (64, Choice("binomial"))
+
+
+def test_text_under_another_head_is_refused_and_comments_and_empty_lines_say_nothing() -> None:
+    for text in ("", LINES, f"colltune-rules 3\n{LINES}", '{"format": 1}'):
+        with pytest.raises(InputError, match="first line"):
+            parse_live(text)
+    assert list(parse_lines(f"{HEAD}\n\n# for people\n  rule  -  - # why\n")) == [("rule", ["-", "-"], "why")]
+
+
+def test_a_table_written_by_hand_may_leave_bounds_and_fill_open(tmp_path: Path) -> None:
+    path = tmp_path / "t.rules"
+    path.write_text(f"{HEAD}\nchoice 0 - algorithm=linear,batch=8\nrules alltoallv average\nrule - 64 100..500 0\n")
+    (entry,) = load_table(path)
+    assert entry.ranks == (0, 64)
+    assert find([entry], 64, 5, 100, 0) == find([entry], 3, 1, 500) == Setting("linear", 0, 8)
+    assert find([entry], 65, 5, 100) == find([entry], 64, 5, 99) == Setting("library")
+
+
+def test_entries_come_back_as_they_were_saved(tmp_path: Path) -> None:
+    parata = Setting("parata", 3, 1, 256)
+    first = TableEntry((4, 4), (2, 2), (AlltoallvRule(1, 9, parata), AlltoallvRule(10, 99, Setting("library"))), 7)
+    second = TableEntry((8, 9), (1, 4), (AlltoallvRule(1, 9, parata, (0, 2)),))
+    entries = [first, second, TableEntry((3, 3), (1, 1), ())]
+    save_table(tmp_path / "t.rules", entries, {"machine": "a # b"})
+    assert load_table(tmp_path / "t.rules") == entries
+
+
+HERE = ENVIRONMENT.with_fabric("InfiniBand 200")
+
+
+@pytest.mark.parametrize(
+    "made",
+    [{}, {"note": "by hand"}, {name: getattr(HERE, name) for name in BOUND_TO}, {"machine": HERE.machine, "nodes": 9}],
+)
+def test_a_table_of_this_machine_or_of_none_is_taken(tmp_path: Path, made: dict[str, object]) -> None:
+    save_table(tmp_path / "t.rules", [], made)
+    load_table(tmp_path / "t.rules", HERE)
+
+
+@pytest.mark.parametrize("name", BOUND_TO)
+def test_a_table_of_another_machine_or_mpi_is_refused(tmp_path: Path, name: str) -> None:
+    save_table(tmp_path / "t.rules", [], {**{key: getattr(HERE, key) for key in BOUND_TO}, name: "other"})
+    with pytest.raises(InputError, match=rf"made elsewhere: {BOUND_TO[name]} other, here ") as refused:
+        load_table(tmp_path / "t.rules", HERE)
+    assert "colltune tune alltoallv" in str(refused.value.next_step)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"format": 1, "entries": []}',
+        f"{HEAD}\nrule - - - -\n",
+        f"{HEAD}\nrules bcast message\n",
+        f"{HEAD}\nchoice 0 - radix=2\n",
+        f"{HEAD}\nchoice 0 - algorithm=linear,beads=2\n",
+        f"{HEAD}\nrules alltoallv average\nrule - - 0..9 0\n",
+        f"{HEAD}\nrules alltoallv average\nrule - x - -\n",
+        *(f"{HEAD}\n# made: {made}\n" for made in ("[1]", "{", '{"machine": ["x"]}')),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_refused_with_what_to_do(tmp_path: Path, text: str) -> None:
+    (tmp_path / "t.rules").write_text(text)
+    why = "is not a look-up table|does not say where it was made|was made elsewhere"
+    with pytest.raises(InputError, match=rf"t\.rules ({why})") as refused:
+        load_table(tmp_path / "t.rules", HERE)
+    assert "colltune tune alltoallv" in str(refused.value.next_step)
