@@ -72,6 +72,7 @@ def test_a_release_has_a_tuning_for_every_shape_with_its_origin(store: SiteStore
     [
         ({"summary": Summary(gated=False)}, "not proven"),
         ({"summary": Summary(interrupted=True)}, "provisional"),
+        ({"provisional": Provisional({"bcast": RuleSet.always("bcast", SizeBasis.MESSAGE)}, {}, {})}, "provisional"),
         ({"environment": replace(HERE, mpi="simulated"), "variables": {}}, "simulated"),
         ({"environment": replace(HERE, mpi_build="cd" * 32)}, "its files are of mpich 5.0.2"),
         ({"summary": Summary(reproducible=("allreduce",))}, "chosen for equal bits"),
@@ -89,15 +90,6 @@ def test_what_is_not_proven_is_left_out_with_the_reason(tmp_path: Path, changes:
     (said,) = publish(store, "root", "1", lint, NOW).refused
     assert said.startswith("2 x 2: ")
     assert why in said
-
-
-def test_provisional_decisions_are_left_out(tmp_path: Path) -> None:
-    store = SiteStore.made(tmp_path / "store")
-    rules = {"bcast": RuleSet.always("bcast", SizeBasis.MESSAGE)}
-    save_tuning(tmp_path, Tuning(HERE, rules, FILES, VARIABLES, provisional=Provisional(rules, {}, {})))
-    store.add(replace(tuned(tmp_path, 2), files={**FILES, MANIFEST: (tmp_path / MANIFEST).read_bytes()}))
-    with pytest.raises(InputError, match="provisional"):
-        publish(store, "root", "1", lint, NOW)
 
 
 def test_what_is_stale_or_does_not_pass_lint_is_left_out(store: SiteStore) -> None:
