@@ -137,15 +137,6 @@ def test_shapes_with_sizes_of_their_own_lie_beside_each_other() -> None:
     assert neighbours([short, long, other]) == {short: [long, other], long: [short], other: [short]}
 
 
-def test_a_region_is_cut_where_its_gain_changes_most() -> None:
-    table = dict.fromkeys(GRID[:24], RING)
-    gains = {scenario: 0.4 if scenario.size_bytes <= 64 else 0.05 for scenario in table}
-    first, second = claims_in(table, 2, gains)
-    assert {s.size_bytes for s in first.scenarios} == {8, 64}
-    assert {s.size_bytes for s in second.scenarios} == {512, 4096}
-    assert first.expected_gain > second.expected_gain
-
-
 def test_a_region_is_cut_only_where_there_is_time_for_one_claim_more_of_its_calls() -> None:
     """24 comparisons of each claim, in six tenths of the time."""
     table = dict.fromkeys(GRID[:24], RING)
@@ -158,7 +149,8 @@ def test_a_region_is_cut_only_where_there_is_time_for_one_claim_more_of_its_call
 
     whole_s = 24 * median(costs_s.values()) / 0.6
     assert claims(0.99 * whole_s) == [{8, 64, 512, 4096}]
-    assert {frozenset(one) for one in claims(24 * 1.11 / 0.6)} == {frozenset({8, 64}), frozenset({512, 4096})}
+    # Where the gain changes most; what gains more comes first.
+    assert claims(24 * 1.11 / 0.6) == [{8, 64}, {512, 4096}]
     # What is left is enough for one more claim of short calls, and not for one of long ones.
     assert {frozenset(one) for one in claims(24 * 1.25 / 0.6)} == {frozenset(s) for s in ({8}, {64}, {512, 4096})}
     assert len(claims(1e6)) == 3  # what is even and narrow is not cut

@@ -123,12 +123,3 @@ def test_filling_is_never_slower_than_one_after_another_nor_than_greedy(count: i
     assert greedy.serial_s == pytest.approx(filling.serial_s)
     assert filling.makespan_s <= greedy.makespan_s <= greedy.serial_s * (1 + 1e-9)
     assert {id(run.placement.task) for run in filling.runs} == {id(one) for one in tasks}
-
-
-def test_wrong_expectations_cost_time_only() -> None:
-    generator = random.Random(3)
-    tasks = [task(2 ** generator.randrange(5), 0.05, number) for number in range(100)]
-    truth = {id(one): generator.uniform(0.001, 0.1) for one in tasks}
-    timeline = simulate(FillingPacker(groups(4, 16)), tasks, 32, lambda one: truth[id(one)])
-    assert len(timeline.runs) == 100
-    assert timeline.speedup > 1.0

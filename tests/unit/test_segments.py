@@ -167,16 +167,6 @@ def of_ppn(ppn: int, size: int, nodes: int = 1) -> Scenario:
     return Scenario("bcast", nodes, ppn, size)
 
 
-def test_another_shape_stays_and_the_same_shape_is_replaced() -> None:
-    older = {of_ppn(2, size): RING for size in OVERLAID} | {of_ppn(4, size): RING for size in OVERLAID}
-    newer = {of_ppn(3, size): BINOMIAL for size in OVERLAID} | {of_ppn(4, size): DEFAULT for size in OVERLAID}
-    merged = over(older, newer)
-    assert {merged.evaluate(of_ppn(2, size)) for size in OVERLAID} == {RING}
-    assert {merged.evaluate(of_ppn(3, size)) for size in OVERLAID} == {BINOMIAL}
-    assert {merged.evaluate(of_ppn(4, size)) for size in OVERLAID} == {DEFAULT}
-    assert merged.evaluate(of_ppn(2, 64, nodes=2)) == DEFAULT
-
-
 def test_sizes_that_were_not_looked_at_stay_and_between_them_both_must_agree() -> None:
     older = {of_ppn(2, size): RING for size in OVERLAID}
     merged = over(older, {of_ppn(2, 64): DEFAULT, of_ppn(2, 128): BINOMIAL})
@@ -254,9 +244,6 @@ def rule_sets(draw: st.DrawFn) -> RuleSet:
 tables = rule_sets().map(DecisionTable.of)
 spans = st.tuples(st.integers(0, 5), st.none() | st.integers(0, 6)).map(lambda ends: Span(*ends))
 regions = st.tuples(spans, spans, spans).map(lambda three: Region(*three))
-steps = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 2))).map(
-    lambda pairs: Steps.of([*sorted(pairs, key=lambda pair: pair[0]), (None, 0)])
-)
 
 
 def holds(region: Region, ppn: int, ranks: int, size: int) -> bool:
@@ -315,23 +302,6 @@ def test_mapping_replaces_choices_and_nothing_else(table: DecisionTable, new: Ch
     assert mapped == replaced
     for call in CALLS:
         assert mapped.at(*call) == (DEFAULT if table.at(*call) == new else table.at(*call))
-
-
-@given(steps, steps)
-def test_steps_combine_number_by_number(one: Steps[int], other: Steps[int]) -> None:
-    combined = one.combine(other, lambda a, b: (a, b))
-    for number in range(12):
-        assert combined.at(number) == (one.at(number), other.at(number))
-
-
-@given(steps, st.integers(0, 9))
-def test_the_spans_of_steps_follow_one_another(some: Steps[int], least: int) -> None:
-    following = least
-    for span, value in some.spans(least):
-        assert span.low == following
-        assert value == some.at(span.low) == (some.last if span.high is None else some.at(span.high))
-        following = span.low if span.high is None else span.high + 1
-    assert span.high is None
 
 
 @given(rule_sets())

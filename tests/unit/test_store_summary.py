@@ -148,6 +148,8 @@ def test_entries_of_earlier_releases_mean_what_they_meant() -> None:
         (lambda m: m["summary"]["gate"][0].pop("scenario"), "required field `scenario` - at `$.summary.gate[0]`"),
         (lambda m: m["summary"].update(samples=1.5), "Expected `int`, got `float` - at `$.summary.samples`"),
         (lambda m: m["summary"].update(reasons=["x"]), "Expected `object`, got `array` - at `$.summary.reasons`"),
+        (lambda m: m["summary"].update(total_s=1e300), "out of range"),
+        (lambda m: m["summary"].update(samples=10**30), "out of range"),
         (lambda m: m["summary"]["share"].update(wall_s=float("nan")), "it holds NaN, which is no number"),
         (lambda m: m["summary"].update(predicted=True, guesses=[[1]]), "at `$.summary.guesses[0]`"),
         (lambda m: m["rules"]["bcast"].update(basis="speed"), "'speed' - at `$.rules[...].basis`"),

@@ -19,14 +19,8 @@ from colltune.schedule.topology_files import (
     shipped_schemes,
 )
 from colltune.schedule.topology_sources import find_topology
-from packer_laws import groups, random_tree, switches_between
+from packer_laws import random_tree, switches_between
 from packing import tree_order
-
-
-def test_equal_names_under_different_parents_are_different() -> None:
-    topology = Topology.from_paths(["a", "b", "c"], [("g1", "c0"), ("g2", "c0"), ("g1", "c0")], Top.SHARED)
-    assert [switch.name for switch in topology.switches] == ["", "g1", "c0", "g2", "c0"]
-    assert topology.leaf == (2, 4, 2)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -36,12 +30,6 @@ def test_layers_used_are_the_switches_between_the_nodes(seed: int) -> None:
     for _ in range(20):
         nodes = generator.sample(range(len(topology.hosts)), generator.randint(1, min(6, len(topology.hosts))))
         assert topology.layers_used(nodes) == switches_between(topology, nodes)
-
-
-def test_a_dragonfly_lets_pairs_of_groups_meet_apart() -> None:
-    topology = groups(4, 8)
-    assert topology.layers_used([0, 2]) & topology.layers_used([4, 6]) == set()
-    assert groups(4, 8, Top.SHARED).layers_used([0, 2]) & groups(4, 8, Top.SHARED).layers_used([4, 6]) == {0}
 
 
 @pytest.mark.parametrize("seed", range(20))
