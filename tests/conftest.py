@@ -115,30 +115,28 @@ def store(tmp_path: Path) -> SiteStore:
     return SiteStore.made(tmp_path / "store")
 
 
-@pytest.fixture(scope="session")
-def mpi() -> Installation:
-    """The MPICH of COLLTUNE_TEST_MPIEXEC, or the one beside this Python."""
-    named = os.environ.get("COLLTUNE_TEST_MPIEXEC")
+def _found(named: str | None, library: Library) -> Installation:
+    """The one of that mpiexec, or beside this Python; skips the test where there is none of ``library``."""
     try:
         found = find_mpi(named, os.environ, python_bin=Path(sys.executable).parent)
     except InputError as error:
-        pytest.skip(f"no MPI: {error}")
-    if found.library is not Library.MPICH:
-        pytest.skip(f"{found.mpiexec} is not MPICH's")
+        pytest.skip(f"no {library}: {error}")
+    if found.library is not library:
+        pytest.skip(f"{found.mpiexec} is not of {library}")
     return found
+
+
+@pytest.fixture(scope="session")
+def mpi() -> Installation:
+    """The MPICH of COLLTUNE_TEST_MPIEXEC, or the one beside this Python."""
+    return _found(os.environ.get("COLLTUNE_TEST_MPIEXEC"), Library.MPICH)
 
 
 @pytest.fixture(scope="session")
 def openmpi() -> Installation:
     """The Open MPI of COLLTUNE_TEST_OPENMPI, or the one that `make test` puts beside this checkout."""
     beside = Path(__file__).parents[1] / ".venv-openmpi" / "bin" / "mpiexec"
-    try:
-        found = find_mpi(os.environ.get("COLLTUNE_TEST_OPENMPI", str(beside)), os.environ)
-    except InputError as error:
-        pytest.skip(f"no Open MPI: {error}")
-    if found.library is not Library.OPENMPI:
-        pytest.skip(f"{found.mpiexec} is not Open MPI's")
-    return found
+    return _found(os.environ.get("COLLTUNE_TEST_OPENMPI", str(beside)), Library.OPENMPI)
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from colltune.catalog import load
-from colltune.catalog.catalogue import OpenMpiCatalogue
 from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import COLLECTIVES, DEFAULT, NONBLOCKING, TUNABLE, Choice, SizeBasis, blocking_form
@@ -79,9 +78,7 @@ class OpenMpiContract(EmitterContract):
     wide = True
 
     def emitter(self) -> OpenMpiEmitter:
-        catalogue = load("openmpi", self.version)
-        assert isinstance(catalogue, OpenMpiCatalogue)
-        return OpenMpiEmitter(catalogue, wide=self.wide)
+        return OpenMpiEmitter(load("openmpi", self.version), wide=self.wide)
 
     def collectives(self) -> dict[str, tuple[SizeBasis, tuple[Choice, ...]]]:
         catalogue = load("openmpi", self.version)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Any
 
 import pytest
 from memory_bench import MemoryBench, MemoryLibrary, decided_by
@@ -29,14 +29,8 @@ RING = Choice("scatter_ring_allgather")
 NOISY = Noise(spread=0.05, tail_share=0.02, drift=0.02, unevenness=0.01, launch_mode=1.2, own_mode=1.02, own_share=0.5)
 BENCHES = [MemoryBench, MemoryLibrary]
 SIZES = 256, 1 << 18
-Tuned = tuple[MemoryBench, TuneResult, Path]
-
-
-class Asked(TypedDict, total=False):
-    resume: bool
-    gate: bool
-    reproducible: bool
-    budget_s: float
+# A bench of a kind with noise, what tuning it returned, and where that was written.
+Tuned = Callable[[type[MemoryBench]], tuple[MemoryBench, TuneResult, Path]]
 
 
 def truth(scenario: Scenario, choice: Choice) -> float:
@@ -45,23 +39,14 @@ def truth(scenario: Scenario, choice: Choice) -> float:
     return {"default": 4e-6 + sending_s, "nb": 6e-6 + sending_s, RING.algorithm: 8e-6 + sending_s / 2}[choice.algorithm]
 
 
-def options(**more: Unpack[Asked]) -> TuneOptions:
-    asked: Asked = {"budget_s": 300.0, **more}
-    return TuneOptions(["bcast"], *SIZES, **asked)
-
-
-def chosen_times(bench: MemoryBench, out: Path) -> dict[Scenario, tuple[float, float]]:
-    """True seconds of the default and of what the rules choose."""
-    rules = load_tuning(out).rule_sets["bcast"]
-    return {s: (truth(s, DEFAULT), truth(s, rules.evaluate(s))) for s in bench.space("bcast", *SIZES).scenarios}
+def options(**more: Any) -> TuneOptions:
+    return TuneOptions(["bcast"], *SIZES, **more)
 
 
 @pytest.fixture(scope="module")
-def tuned(tmp_path_factory: pytest.TempPathFactory) -> Callable[[type[MemoryBench]], Tuned]:
-    """A bench of a kind with noise, what tuning it returned, and where that was written."""
-
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> Tuned:
     @cache
-    def made(kind: type[MemoryBench]) -> Tuned:
+    def made(kind: type[MemoryBench]) -> tuple[MemoryBench, TuneResult, Path]:
         bench, out = kind(truth, NOISY), tmp_path_factory.mktemp("tuned")
         return bench, tune(bench, options(), out), out
 
@@ -69,11 +54,11 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Callable[[type[MemoryBenc
 
 
 @pytest.mark.parametrize("kind", BENCHES)
-def test_the_better_algorithm_is_found_proven_and_written(
-    kind: type[MemoryBench], tuned: Callable[[type[MemoryBench]], Tuned]
-) -> None:
+def test_the_better_algorithm_is_found_proven_and_written(kind: type[MemoryBench], tuned: Tuned) -> None:
     bench, result, out = tuned(kind)
-    times = chosen_times(bench, out)
+    rules = load_tuning(out).rule_sets["bcast"]
+    scenarios = bench.space("bcast", *SIZES).scenarios
+    times = {s: (truth(s, DEFAULT), truth(s, rules.evaluate(s))) for s in scenarios}
     assert all(ours_s <= default_s for default_s, ours_s in times.values())
     worth_it = [ours_s < default_s for s, (default_s, ours_s) in times.items() if default_s > 1.2 * truth(s, RING)]
     assert sum(worth_it) > 0.9 * len(worth_it) > 0
@@ -89,9 +74,7 @@ def test_the_better_algorithm_is_found_proven_and_written(
     assert summary.total_s <= 300.0
 
 
-def test_the_files_say_what_the_rules_say_and_the_live_selector_too(
-    tuned: Callable[[type[MemoryBench]], Tuned],
-) -> None:
+def test_the_files_say_what_the_rules_say_and_the_live_selector_too(tuned: Tuned) -> None:
     bench, result, out = tuned(MemoryLibrary)
     tuning = result.tuning
     files = {Path(name).name: (out / name).read_bytes() for name in tuning.files}
