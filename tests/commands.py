@@ -43,6 +43,13 @@ def ended_with(code: int, done: Done) -> Done:
     return done
 
 
+def shell_script(path: Path, commands: str) -> Path:
+    """``path``, now a program that runs ``commands``."""
+    path.write_text(f"#!/bin/sh\n{commands}\n")
+    path.chmod(0o755)
+    return path
+
+
 def comes_true(ready: Callable[[], object], patience_s: float = PATIENCE_S) -> bool:
     """Whether ``ready`` is true within ``patience_s``; it is asked 20 times a second."""
     until_s = time.monotonic() + patience_s

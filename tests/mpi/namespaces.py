@@ -9,21 +9,21 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from commands import comes_true, end, run_to_end
+from commands import Done, comes_true, end, ended_with, run_to_end, shell_script
 
 _REALTIME = Path(__file__).parents[1] / "native" / "realtime.c"
 # How long a rank keeps a core that others wait for, in milliseconds. In turns of 100, the kernel's own setting, a rank
 # that tries again and again to send to one whose connection is not open yet kept that one from opening it: half of the
 # first messages between two ranks took 100 to 450 ms (5 to 15 ms now).
 _TURN = Path("/proc/sys/kernel/sched_rr_timeslice_ms")
-_SHELL = """#!/bin/sh
-# What a launcher takes for ssh: options, a node's name, and what to run there.
+_SHELL = """# What a launcher takes for ssh: options, a node's name, and what to run there.
 while [ $# -gt 0 ]; do case $1 in -[lpoFi]) shift 2;; -*) shift;; *) break;; esac; done
 node=$1; shift
 exec nsenter --target "$(cat {directory}/$node.pid)" --net --uts --ipc --mount --wd="$PWD" /bin/sh -c "$*"
@@ -101,6 +101,12 @@ class NamespaceCluster:
         """Runs ``command`` on the first node."""
         return run_to_end(self.inside(*command), env={**os.environ, **self.environment}, timeout=timeout_s)
 
+    def colltune(self, *arguments: object, code: int = 0, timeout_s: float = 300.0) -> Done:
+        """The command on the first node, which has to end with ``code``."""
+        path = f"PYTHONPATH={os.pathsep.join(sys.path)}"
+        words = ("env", path, sys.executable, "-m", "colltune", *map(str, arguments))
+        return ended_with(code, self.run(*words, timeout_s=timeout_s))
+
 
 @contextmanager
 def namespace_cluster(
@@ -117,9 +123,7 @@ def namespace_cluster(
     addresses = [f"10.99.0.{number + 1}" for number in range(nodes)]
     lines = ["127.0.0.1 localhost", *(f"{address} {name}" for address, name in zip(addresses, names, strict=True))]
     (directory / "hosts").write_text("\n".join(lines) + "\n")
-    shell = directory / "remote-shell"
-    shell.write_text(_SHELL.replace("{directory}", str(directory)))
-    shell.chmod(0o755)
+    shell = shell_script(directory / "remote-shell", _SHELL.replace("{directory}", str(directory)))
     environment = {
         "HYDRA_LAUNCHER_EXEC": str(shell),
         "MPIR_CVAR_CH4_NETMOD": "ofi",

@@ -9,6 +9,7 @@ from jobs import QUIET, Jobs
 
 from colltune.core.sample import Choice
 from colltune.mpi.installation import Installation
+from commands import shell_script
 from compiled import shared
 
 FAST = "scatter_ring_allgather"
@@ -20,13 +21,7 @@ def make_slow_mpi(mpi: Installation, agent: Path, place: Path) -> Path:
     settings = dict(Jobs(mpi, agent, place).resolver()("bcast", Choice(FAST)))
     fast = settings["MPIR_CVAR_BCAST_INTRA_ALGORITHM"]
     library = shared("slow_default.c", compiler=mpi.mpicc)
-    for name, command in {
-        "mpiexec": f'exec {mpi.mpiexec} -genv LD_PRELOAD {library} -genv CT_FAST {fast} "$@"',
-        "mpicc": f'exec {mpi.mpicc} "$@"',  # an mpiexec is known by the compiler beside it
-    }.items():
-        (place / name).write_text(f"#!/bin/sh\n{command}\n")
-        (place / name).chmod(0o755)
-    return place / "mpiexec"
+    return shell_script(place / "mpiexec", f'exec {mpi.mpiexec} -genv LD_PRELOAD {library} -genv CT_FAST {fast} "$@"')
 
 
 def start(*arguments: str, mpiexec: Path | None = None) -> subprocess.Popen[str]:

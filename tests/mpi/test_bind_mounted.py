@@ -3,13 +3,13 @@
 import hashlib
 import json
 import os
-import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
 import pytest
 
+import compiled
 from colltune.mpi.installation import Installation
 from commands import run_to_end
 
@@ -60,10 +60,7 @@ def inside(mpi: Installation, build: str, program: Path, bound: Path | None) -> 
 def test_a_library_that_is_bound_in_is_the_one_that_counts(mpi: Installation, tmp_path: Path) -> None:
     other = tmp_path / "libmpi.so"
     other.write_bytes(mpi.libmpi.read_bytes() + b"another build")  # what follows the sections is not loaded
-    program = tmp_path / "program"
-    source = tmp_path / "program.c"
-    source.write_text("#include <mpi.h>\nint main(void) { return MPI_Init(0, 0) || MPI_Finalize(); }\n")
-    subprocess.run([mpi.mpicc, source, "-o", program], check=True)
+    program = Path(compiled.program(mpi.mpicc, "one_sum.c"))
     host, container = (hashlib.sha256(path.read_bytes()).hexdigest() for path in (mpi.libmpi, other))
     assert inside(mpi, host, program, None) == (host, "")
     found, said = inside(mpi, host, program, other)

@@ -16,9 +16,9 @@ from colltune.core.sample import Status
 from colltune.mpi.installation import Installation
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
-from commands import comes_true
+from commands import comes_true, shell_script
+from compiled import program, shared
 
-SOURCE = Path(__file__).parents[1] / "native" / "madeup_mpi.c"
 MARK = "Made-up MPI, build "
 DESCRIPTION = f"""
 [mpi]
@@ -42,18 +42,6 @@ algorithms = [{{ key = "linear", value = "flat" }}, {{ key = "wrong" }}, {{ key 
 basis = "message"
 algorithms = [{{ key = "linear", value = "flat" }}]
 """
-PROGRAM = """
-#include <mpi.h>
-int main(int argc, char **argv)
-{
-    int values[64] = {0};
-    MPI_Init(&argc, &argv);
-    for (int i = 0; i < 10; i++)
-        MPI_Bcast(values, 16, MPI_INT, 0, MPI_COMM_WORLD);
-    MPI_Finalize();
-    return 0;
-}
-"""
 
 
 @pytest.fixture
@@ -67,9 +55,7 @@ def madeup(mpi: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             (place / "lib" / file.name).symlink_to(file)
     (place / "lib" / "libmpi.so").symlink_to(mpi.libmpi.name)
     (place / "lib" / mpi.libmpi.name).write_bytes(mpi.libmpi.read_bytes() + MARK.encode())
-    layer = place / "lib" / "madeup.so"
-    flags = ["-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
-    subprocess.run([str(mpi.mpicc), *flags, str(SOURCE), "-o", str(layer)], check=True)
+    layer = shared("madeup_mpi.c", compiler=mpi.mpicc)
     for name, words in (
         ("mpicc", f'exec {mpi.mpicc} "$@" -L{place}/lib -Wl,-rpath,{place}/lib'),
         (
@@ -77,8 +63,7 @@ def madeup(mpi: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             f'[ "$1" = --version ] && exec {mpi.mpiexec} "$@"; exec {mpi.mpiexec} -genv LD_PRELOAD {layer} "$@"',
         ),
     ):
-        (place / "bin" / name).write_text(f"#!/bin/sh\n{words}\n")
-        (place / "bin" / name).chmod(0o755)
+        shell_script(place / "bin" / name, words)
     described = tmp_path / "madeup.toml"
     described.write_text(DESCRIPTION)
     monkeypatch.setenv("COLLTUNE_MPI", str(described))
@@ -87,7 +72,7 @@ def madeup(mpi: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_two_commands_tune_a_program_and_run_it(madeup: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "tuned"
-    assert colltune("lint", tmp_path / "madeup.toml").returncode == 0
+    colltune("lint", tmp_path / "madeup.toml", code=0)
     words = ["--mpiexec", madeup, "--ppn", "2", "--sizes", "64,512", "--budget", "60s", "--out", out]
     done = colltune("tune", "bcast", *words, code=0)
     assert "Made-up MPI 3.1" in done.stdout or "described 3.1" in done.stdout
@@ -100,10 +85,7 @@ def test_two_commands_tune_a_program_and_run_it(madeup: Path, tmp_path: Path, mo
     assert "flat=" in tuning.variables["MADEUP_BCAST"]
     assert "wrong" not in tuning.variables["MADEUP_BCAST"]
 
-    source, program = tmp_path / "program.c", tmp_path / "program"
-    source.write_text(PROGRAM)
-    subprocess.run([str(madeup.with_name("mpicc")), str(source), "-o", str(program)], check=True)
-    job = [madeup, "-n", "2", program]
+    job = [madeup, "-n", "2", program(madeup.with_name("mpicc"), "switchback_loop.c"), "10", "64"]
     ran = colltune("run", out, "--", *job, MADEUP_SHOW="1", code=0)
     assert "madeup flat: bcast 10," in ran.stderr
     colltune("verify", "--results", out, "--mpiexec", madeup, code=0)
@@ -134,8 +116,7 @@ def test_a_killed_tuner_goes_on_and_the_next_removes_what_it_left(
     kept = read_journal(out / JOURNAL).samples
     for path in left() - before:
         os.utime(path, (0, 0))
-    done = colltune(*words, "--resume")
-    assert done.returncode == 0, done.stdout + done.stderr
+    colltune(*words, "--resume", code=0)
     samples = read_journal(out / JOURNAL).samples
     assert samples[: len(kept)] == kept
     assert set(Counter((one.scenario, one.choice) for one in samples if one.status is Status.OK).values()) == {1}

@@ -13,7 +13,7 @@ import pytest
 
 from colltune.judge.finding import ExitCode
 from colltune.mpi.installation import Installation
-from commands import run_to_end
+from commands import run_to_end, shell_script
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 ROOT = Path(__file__).parents[2]
@@ -54,9 +54,7 @@ def test_the_commands_of_a_page_run(mpi: Installation, openmpi: Installation, pa
     environment["PATH"] = os.pathsep.join([str(commands(tmp_path)), str(mpi.mpiexec.parent), environment["PATH"]])
     for name in ("benchmarks", "examples"):
         (tmp_path / name).symlink_to(ROOT / name)
-    application = tmp_path / "app"
-    application.write_text("#!/bin/sh\nexec hostname\n")
-    application.chmod(0o755)
+    shell_script(tmp_path / "app", "exec hostname")
     for block in blocks(page):
         lines = [line for line in block.splitlines() if not _INSTALLING.match(line)]
         for usual, smaller in _SMALLER.items():
@@ -85,8 +83,6 @@ def commands(place: Path) -> Path:
     """A directory with the `colltune` of this source tree."""
     directory = place / "bin"
     directory.mkdir()
-    script = directory / "colltune"
     path = os.pathsep.join(sys.path)
-    script.write_text(f'#!/bin/sh\nPYTHONPATH="{path}" exec {sys.executable} -m colltune "$@"\n')
-    script.chmod(0o755)
+    shell_script(directory / "colltune", f'PYTHONPATH="{path}" exec {sys.executable} -m colltune "$@"')
     return directory

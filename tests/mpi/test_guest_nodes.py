@@ -14,7 +14,7 @@ from test_live_selector import prefer
 from colltune.machine.compile import build
 from colltune.profile.parts import part_files, read_parts
 from colltune.prove.replay.conformance import replay_arguments
-from commands import run_to_end
+from commands import run_to_end, shell_script
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
 built, guest = guest_fixtures("guest_worlds.c")
@@ -72,9 +72,8 @@ def test_ranks_without_the_library_on_another_node_are_not_waited_for(
 def test_a_wrapper_that_preloads_on_one_node_only_is_found(
     cluster: NamespaceCluster, guest: Guest, tmp_path: Path
 ) -> None:
-    wrapper = tmp_path / "wrapper"
-    wrapper.write_text('#!/bin/sh\n[ "$(hostname)" = node1 ] && exec env -u LD_PRELOAD "$@"\nexec "$@"\n')
-    wrapper.chmod(0o755)
+    commands = '[ "$(hostname)" = node1 ] && exec env -u LD_PRELOAD "$@"\nexec "$@"'
+    wrapper = shell_script(tmp_path / "wrapper", commands)
     environment, (*variables, program, mode) = "env", _with(guest, *MODULES)[1:]
     command = [environment, *variables, str(wrapper), program, mode]
     said = _ends_well(cluster, guest, ["-n", str(_PPN * len(cluster.hosts)), *command])

@@ -7,6 +7,7 @@ import pytest
 from guests import MODULES, Guest, guest_fixtures
 
 from colltune.profile.parts import part_files, read_parts
+from commands import shell_script
 
 built, guest = guest_fixtures("guest_worlds.c")
 
@@ -25,9 +26,7 @@ def test_a_launch_of_which_a_part_has_the_library_runs_without_it(guest: Guest, 
 
 def test_one_rank_without_the_library_is_found(guest: Guest, tmp_path: Path) -> None:
     """As where a wrapper script starts one rank in another way."""
-    wrapper = tmp_path / "wrapper"
-    wrapper.write_text('#!/bin/sh\n[ "${PMI_RANK:-$PMIX_RANK}" = 2 ] && unset LD_PRELOAD\n"$@"\n')
-    wrapper.chmod(0o755)
+    wrapper = shell_script(tmp_path / "wrapper", '[ "${PMI_RANK:-$PMIX_RANK}" = 2 ] && unset LD_PRELOAD\n"$@"')
     said = guest.ends_well(["-n", "3", str(wrapper), guest.program, "plain"], guest.told(*MODULES), 3)
     assert said.count("a part of this program's ranks") == 1
     assert part_files(guest.profile) == []
@@ -37,11 +36,10 @@ def test_what_others_may_write_to_is_not_looked_into(guest: Guest, tmp_path: Pat
     """Where ranks count themselves in shared memory, under a name that anybody can make."""
     if guest.openmpi:
         pytest.skip("its name has a part that is known in the ranks alone")
-    wrapper = tmp_path / "wrapper"
     started = "$(cut -d' ' -f22 /proc/$PPID/stat)"
     file = f"/dev/shm/colltune-$PPID-{started}-cbf29ce484222325"
-    wrapper.write_text(f'#!/bin/sh\necho >> {file}\nchmod 666 {file}\necho {file} >> {tmp_path}/made\nexec "$@"\n')
-    wrapper.chmod(0o755)
+    commands = f'echo >> {file}\nchmod 666 {file}\necho {file} >> {tmp_path}/made\nexec "$@"'
+    wrapper = shell_script(tmp_path / "wrapper", commands)
     told = [f"{name}={value}" for name, value in guest.told("profile", "alltoallv").items()]
     said = guest.ends_well(["-n", "2", str(wrapper), "env", *told, guest.program, "plain"], {}, 2)
     (made,) = {Path(line) for line in (tmp_path / "made").read_text().splitlines()}

@@ -20,7 +20,7 @@ from colltune.core.sample import DEFAULT, Choice, SizeBasis, Status
 from colltune.emit.intelmpi import DUMP, FILE, IntelMpiEmitter, Presets, asked, read_table
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
-from commands import run_to_end
+from commands import run_to_end, shell_script
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).parents[1] / "native" / "count_operations.c"
@@ -170,8 +170,7 @@ def test_two_commands_tune_a_program_and_run_it(run: Run, tmp_path: Path) -> Non
     assert len(tried) > len(load("intelmpi", VERSION).choices("allreduce")) // 2
     tuning = load_tuning(out)
     assert set(tuning.variables) <= {"I_MPI_TUNING_BIN"}
-    program.write_text('#!/bin/sh\necho "table ${I_MPI_TUNING_BIN-none}"\n')
-    program.chmod(0o755)
+    shell_script(program, 'echo "table ${I_MPI_TUNING_BIN-none}"')
     ran = colltune("run", str(out), "--", str(MPIEXEC), "-n", "2", str(program), **crowded, code=0)
     named = str(out / "intelmpi" / FILE) if tuning.variables_at(out) else "none"
     assert ran.stdout.count(f"table {named}") == 2

@@ -15,7 +15,8 @@ from colltune.measure.contract import Effort
 from colltune.mpi.installation import Installation
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
-from commands import comes_true, run_to_end
+from commands import comes_true, run_to_end, shell_script
+from compiled import program
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
 ROOT = Path(__file__).parents[2]
@@ -35,13 +36,8 @@ def slurm(mpi: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     """Two nodes of one core, and `colltune` and the application where a job finds them."""
     commands = tmp_path / "bin"
     commands.mkdir()
-    (commands / "colltune").write_text(f'#!/bin/sh\nexec {sys.executable} -u -m colltune "$@"\n')
-    (commands / "colltune").chmod(0o755)
-    (tmp_path / "app.c").write_text(
-        "#include <mpi.h>\n#include <stdio.h>\nint main(int c, char **v) { int n = 0, x = 1; MPI_Init(&c, &v);"
-        ' MPI_Allreduce(&x, &n, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD); if (n == 2) puts("ran"); MPI_Finalize(); }\n'
-    )
-    subprocess.run([mpi.mpicc, tmp_path / "app.c", "-o", tmp_path / "app"], check=True)
+    shell_script(commands / "colltune", f'exec {sys.executable} -u -m colltune "$@"')
+    (tmp_path / "app").symlink_to(program(mpi.mpicc, "one_sum.c"))
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
     monkeypatch.setenv("MPIR_CVAR_ENABLE_HEAVY_YIELD", "1")
     for name, value in TWO_NODES.items():
@@ -111,7 +107,7 @@ def test_a_job_that_is_ended_leaves_a_usable_result_and_the_next_one_goes_on(
     job = submit(slurm, tmp_path, script, *again)
     assert comes_true(lambda: ended(slurm, job)), said()
     assert state(slurm, job) == "COMPLETED", said()
-    assert "ran" in said()
+    assert "sum 1" in said()
     samples = read_journal(journal).samples
     assert samples[: len(first)] == first
     assert {(s.scenario.nodes, s.scenario.ppn) for s in samples} == {(2, 1)}

@@ -9,7 +9,7 @@ import pytest
 from slurm_cluster import slurm_cluster, why_not
 
 from colltune.mpi.installation import Installation
-from commands import run_to_end
+from commands import run_to_end, shell_script
 from compiled import program
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
@@ -81,9 +81,7 @@ def test_inside_an_allocation(mpi: Installation, tmp_path: Path) -> None:
 def test_tune_and_run_by_the_users_own_srun(mpi: Installation, tmp_path: Path) -> None:
     """With two switches, options of srun and a wrapper, from an allocation to the tuned program."""
     made, tuned = program(mpi.mpicc, "who_and_where.c"), tmp_path / "tuned"
-    wrapper = tmp_path / "wrapper.sh"
-    wrapper.write_text('#!/bin/sh\necho "$SLURM_PROCID $1" >> "$0.log"\nexec "$@"\n')
-    wrapper.chmod(0o755)
+    wrapper = shell_script(tmp_path / "wrapper.sh", 'echo "$SLURM_PROCID $1" >> "$0.log"\nexec "$@"')
     line = f"srun --mpi=pmi2 --nodes=2 --ntasks=2 --cpu-bind=none {wrapper}"
     command = f"{sys.executable} -m colltune"
     steps = [
@@ -99,8 +97,8 @@ def test_tune_and_run_by_the_users_own_srun(mpi: Installation, tmp_path: Path) -
         run = run_to_end(
             ["salloc", "-N2", "--ntasks-per-node=1", "sh", "-ec", "\n".join(steps)],
             env={**environment, **two, "PYTHONPATH": source, "PATH": search, "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"},
+            check=True,
         )
-    assert run.returncode == 0, run.stdout + run.stderr
     assert "topology.conf (2 parts, shared above them)" in " ".join(run.stdout.split())
     assert "every launch is made by: srun --mpi=pmi2" in " ".join(run.stdout.split())
     ran = sorted(text for text in run.stdout.splitlines() if " of 2 on " in text)

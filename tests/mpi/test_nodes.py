@@ -10,10 +10,10 @@ from colltune.core.sample import DEFAULT
 from colltune.mpi.installation import Installation
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
+from commands import shell_script
 from leftovers import Session
 
-_REMOTE_SHELL = """#!/bin/sh
-while [ $# -gt 0 ]; do case $1 in -[lpoFi]) shift 2;; -*) shift;; *) break;; esac; done
+_REMOTE_SHELL = """while [ $# -gt 0 ]; do case $1 in -[lpoFi]) shift 2;; -*) shift;; *) break;; esac; done
 host=$1; shift
 echo "$host" >> {log}
 if [ -e {gone} ] && [ "$(grep -c beta {log})" -gt "$(cat {gone})" ] && [ "$host" = beta ]; then
@@ -29,9 +29,8 @@ def two_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory with `hosts`; a file `gone` in it holds how many launches node beta still lives through."""
     if subprocess.run(["unshare", "--uts", "true"], capture_output=True, check=False).returncode != 0:
         pytest.skip("host names of one's own need root (unshare --uts)")
-    shell = tmp_path / "remote-shell"
-    shell.write_text(_REMOTE_SHELL.format(log=tmp_path / "log", gone=tmp_path / "gone"))
-    shell.chmod(0o755)
+    commands = _REMOTE_SHELL.format(log=tmp_path / "log", gone=tmp_path / "gone")
+    shell = shell_script(tmp_path / "remote-shell", commands)
     (tmp_path / "hosts").write_text("alpha:1\nbeta:1\n")
     monkeypatch.setenv("HYDRA_LAUNCHER_EXEC", str(shell))
     return tmp_path

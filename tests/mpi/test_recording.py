@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from colltune.mpi.installation import Installation
+from commands import shell_script
 from record_terminal import Screen, draw, frames, load
 from terminals import on_terminal
 
@@ -66,8 +67,7 @@ def test_the_commands_print_the_same_first_lines(mpi: Installation, tmp_path: Pa
     assert COMMANDS[0] == "colltune demo"
     programs = tmp_path / "bin"
     programs.mkdir()
-    (programs / "colltune").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m colltune "$@"\n')
-    (programs / "colltune").chmod(0o755)
+    shell_script(programs / "colltune", f'exec {shlex.quote(sys.executable)} -m colltune "$@"')
     path = {"PATH": f"{programs}:{mpi.mpiexec.parent}:{os.environ['PATH']}"}
     for command in COMMANDS:
         printed = lines(on_terminal([command], place=tmp_path, variables=path, command=("/bin/bash", "-c")))

@@ -13,7 +13,7 @@ from colltune.core.sample import DEFAULT, Sample, Scenario, Status
 from colltune.mpi.installation import Installation
 from colltune.store.journal import Journal
 from colltune.store.tuning import JOURNAL, load_tuning, save_tuning
-from commands import run_to_end
+from commands import run_to_end, shell_script
 from compiled import compiled
 from pip_environment import environment_with
 
@@ -47,13 +47,8 @@ def slow_mpi(mpi: Installation, place: Path, with_file: bool) -> Path:
     """The launcher of an MPI whose broadcasts are slow with a file, or without."""
     (place / "slow.c").write_text(SLOW)
     slow = compiled(mpi.mpicc, f"-DSLOW_WITH_FILE={int(with_file)}", "-shared", "-fPIC", place / "slow.c")
-    for name, command in {
-        "mpiexec": f'exec {mpi.mpiexec} -genv LD_PRELOAD {slow} "$@"',
-        "mpicc": f'exec {mpi.mpicc} "$@"',
-    }.items():
-        (place / name).write_text(f"#!/bin/sh\n{command}\n")
-        (place / name).chmod(0o755)
-    return place / "mpiexec"
+    shell_script(place / "mpicc", f'exec {mpi.mpicc} "$@"')
+    return shell_script(place / "mpiexec", f'exec {mpi.mpiexec} -genv LD_PRELOAD {slow} "$@"')
 
 
 @pytest.mark.parametrize(("tuned_is_slow", "code"), [(False, 0), (True, 1)])
