@@ -7,16 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from colltune.core.rules import RuleSet
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario
 from colltune.core.space import Point
+from colltune.emit.contract import Emitter, variables_for
 from colltune.machine.compile import build
 from colltune.measure.contract import Effort
 from colltune.measure.live import LivePlan, LiveSource
 from colltune.measure.request import Settings, resolve_settings
 from colltune.measure.watch import Watch
-from colltune.mpi.installation import Installation
+from colltune.mpi.installation import Installation, Library
 from colltune.prove.replay.conformance import PROGRAM, replay_arguments
-from commands import PATIENCE_S, Done, comes_true, ended_with, run_to_end
+from commands import PATIENCE_S, Done, comes_true, ended_with, run_to_end, shell_script
 
 # Inside a container everyone is root, and there Open MPI refuses to start without these.
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -36,6 +38,31 @@ def colltune(
     command = [sys.executable, "-m", "colltune", *map(str, arguments)]
     done = run_to_end(command, env=environment, cwd=cwd, timeout=timeout)
     return done if code is None else ended_with(code, done)
+
+
+def crowded(mpi: Installation) -> list[str]:
+    """What its launcher is told where there are more ranks than cores."""
+    return ["--oversubscribe", "--bind-to", "none"] if mpi.library is Library.OPENMPI else []
+
+
+def for_ranks(mpi: Installation, variables: Mapping[str, str]) -> list[str]:
+    """What its launcher is told of variables of the ranks alone."""
+    of_openmpi = mpi.library is Library.OPENMPI
+    return [word for k, v in variables.items() for word in (("-x", f"{k}={v}") if of_openmpi else ("-genv", k, v))]
+
+
+def for_mpi4py(mpi: Installation) -> dict[str, str]:
+    """Variables by which mpi4py finds this MPI."""
+    return {"MPI4PY_MPIABI": str(mpi.library), "LD_LIBRARY_PATH": str(mpi.libmpi.parent)}
+
+
+def in_force(emitter: Emitter, directory: Path, rule_sets: Sequence[RuleSet]) -> dict[str, str]:
+    """Writes the files of ``rule_sets``; the variables by which the library reads them."""
+    files = emitter.emit(rule_sets)
+    directory.mkdir(exist_ok=True)
+    for name, content in files.items():
+        (directory / name).write_bytes(content)
+    return variables_for(emitter, directory, files)
 
 
 def legal_calls(mpicc: Path, ranks: int, max_bytes: int = 2000) -> list[str]:
@@ -66,14 +93,9 @@ class Jobs:
     def __post_init__(self) -> None:
         self._count = self.directory / "launches"
         self.mpiexec = self.directory / "mpiexec"
-        self._script(self.mpiexec, f'echo "$*" >> {self._count}\nexec {self.mpi.mpiexec} "$@"')
+        shell_script(self.mpiexec, f'echo "$*" >> {self._count}\nexec {self.mpi.mpiexec} "$@"')
         # An mpiexec is known by the compiler beside it.
-        self._script(self.directory / "mpicc", f'exec {self.mpi.mpicc} "$@"')
-
-    @staticmethod
-    def _script(path: Path, commands: str) -> None:
-        path.write_text(f"#!/bin/sh\n{commands}\n")
-        path.chmod(0o755)
+        shell_script(self.directory / "mpicc", f'exec {self.mpi.mpicc} "$@"')
 
     @property
     def launches(self) -> int:

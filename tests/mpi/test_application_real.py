@@ -6,15 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from one_rule import RULES, bench_of
 
-from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
+from colltune.bench.workbench import Workbench
 from colltune.core.errors import InputError
 from colltune.core.proven import Decision, Summary, Verdict
-from colltune.core.rules import Rule, RuleSet
-from colltune.core.sample import DEFAULT, Choice, Scenario, SizeBasis
+from colltune.core.rules import RuleSet
+from colltune.core.sample import Choice, Scenario, SizeBasis
 from colltune.core.stop import StopRequest
 from colltune.deploy.live_selector import with_live
-from colltune.emit.contract import variables_for
 from colltune.mpi.installation import Installation
 from colltune.profile.application_profile import Profile
 from colltune.prove.in_run.application_trial import Trial, require_command, without
@@ -33,19 +33,12 @@ _FAILS = 'test -z "$MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"'
 
 @pytest.fixture(scope="module")
 def bench(mpi: Installation) -> Workbench:
-    return open_workbench(MachineOptions(mpiexec=str(mpi.mpiexec), ppn=2), os.environ)
+    return bench_of(mpi)
 
 
 @pytest.fixture(scope="module")
 def tuning(bench: Workbench) -> Tuning:
-    rules = (Rule(2, 2, 4096, Choice("recursive_doubling")), Rule(2, 2, None, DEFAULT), Rule(2, None, None, DEFAULT))
-    rule_set = RuleSet("allreduce", SizeBasis.MESSAGE, (*rules, Rule(None, None, None, DEFAULT)))
-    emitter = bench.emitter
-    written = emitter.emit([rule_set])
-    files = {f"{emitter.name}/{name}": data for name, data in written.items()}
-    variables = variables_for(emitter, Path(f"{{directory}}/{emitter.name}"), written)
-    tuning = Tuning(bench.environment, {"allreduce": rule_set}, files, variables)
-    return with_live(bench, tuning, {"allreduce": rule_set})
+    return with_live(bench, bench.tuning({"allreduce": RULES}), {"allreduce": RULES})
 
 
 def checked(bench: Workbench, tuning: Tuning, place: Path, *command: str) -> tuple[set[str], str]:

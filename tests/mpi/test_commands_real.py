@@ -2,62 +2,34 @@
 
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from jobs import ON_EITHER, OPENMPI, QUIET
 from namespaces import NamespaceCluster
+from one_rule import RULES, bench_of, write_tuning
 
 import commands
 from colltune import doctor
-from colltune.bench.backends.mpich import MpichBackend
-from colltune.bench.workbench import MachineOptions, open_workbench
 from colltune.catalog import load
-from colltune.core.rules import Rule, RuleSet
-from colltune.core.sample import DEFAULT, TUNABLE, Choice, Environment, SizeBasis, format_choices
+from colltune.core.rules import RuleSet
+from colltune.core.sample import DEFAULT, TUNABLE, SizeBasis, format_choices
 from colltune.deploy.live_selector import with_live
-from colltune.emit.contract import variables_for
 from colltune.mpi.installation import Installation, Library
 from colltune.mpi.programs import library_for
-from colltune.store.tuning import Tuning, save_tuning
-from commands import run_to_end
+from colltune.store.tuning import save_tuning
 from compiled import program
-
-RULES = RuleSet(
-    "allreduce",
-    SizeBasis.MESSAGE,
-    (
-        Rule(2, 2, 4096, Choice("recursive_doubling")),
-        Rule(2, 2, None, DEFAULT),
-        Rule(2, None, None, DEFAULT),
-        Rule(None, None, None, DEFAULT),
-    ),
-)
 
 
 @pytest.fixture(scope="module")
 def tuned(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("tuned")
-    write(directory, mpi, [RULES])
-    return directory
+    return write_tuning(tmp_path_factory.mktemp("tuned"), mpi)
 
 
 @pytest.fixture(scope="module")
 def application(mpi: Installation) -> str:
     return program(mpi.mpicc, "one_sum.c")
-
-
-def write(directory: Path, mpi: Installation, rule_sets: list[RuleSet]) -> None:
-    emitter = MpichBackend.from_library(mpi.libmpi, mpi.version).emitter
-    written = emitter.emit(rule_sets)
-    files = {f"mpich/{name}": data for name, data in written.items()}
-    facts = {"mpiexec": str(mpi.mpiexec), "libmpi": str(mpi.libmpi)}
-    environment = Environment("mpich", mpi.version, mpi.build, "this machine", 1, 2, "single", facts)
-    variables = variables_for(emitter, Path("{directory}/mpich"), written)
-    save_tuning(directory, Tuning(environment, {r.collective: r for r in rule_sets}, files, variables))
 
 
 def colltune(*arguments: object, **variables: str) -> commands.Done:
@@ -82,7 +54,7 @@ def test_the_default_is_that_of_the_shape(tuned: Path) -> None:
 
 
 def test_diff_finds_the_one_rule(mpi: Installation, tuned: Path, tmp_path: Path) -> None:
-    write(tmp_path, mpi, [RuleSet.always("allreduce", SizeBasis.MESSAGE)])
+    write_tuning(tmp_path, mpi, [RuleSet.always("allreduce", SizeBasis.MESSAGE)])
     done = colltune("report", tuned, "--diff", tmp_path)
     assert done.returncode == 1
     row = done.stdout.splitlines()[-1].split()
@@ -98,7 +70,7 @@ def test_run_proves_that_the_files_were_loaded(mpi: Installation, tuned: Path, a
 
 
 def test_a_tuning_without_a_rule_sets_nothing(mpi: Installation, tmp_path: Path, application: str) -> None:
-    write(tmp_path, mpi, [RuleSet.always("allreduce", SizeBasis.MESSAGE)])
+    write_tuning(tmp_path, mpi, [RuleSet.always("allreduce", SizeBasis.MESSAGE)])
     assert colltune("env", tmp_path).stdout == ""
     done = colltune("run", "--prove", tmp_path, "--", mpi.mpiexec, "-n", "2", application)
     assert (done.returncode, done.stdout) == (0, "sum 1\nsum 1\n")
@@ -143,29 +115,22 @@ def test_the_diagnosis_is_the_same_in_python_and_on_the_command_line(mpi: Instal
     assert f"2 ranks on {found.hosts}" in said
 
 
-COLLTUNE = [sys.executable, "-c", "from colltune.cli import main; main()"]
 CROWDED = {**OPENMPI, **QUIET, "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
 Kit = tuple[Installation, str, Path]
 
 
-@pytest.fixture(scope="module", params=["mpi", "openmpi"])
-def kit(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Kit:
-    """An MPI, a program, and a tuning with one rule: allreduce of up to 4 KiB on 1 x 2 ranks."""
-    mpi: Installation = request.getfixturevalue(request.param)
-    place = tmp_path_factory.mktemp("effect")
-    bench = open_workbench(MachineOptions(mpiexec=str(mpi.mpiexec), nodes=1, ppn=2), os.environ)
-    rules = (Rule(2, 2, 4096, Choice("recursive_doubling")), Rule(2, 2, None, DEFAULT), Rule(2, None, None, DEFAULT))
-    rule_set = RuleSet("allreduce", SizeBasis.MESSAGE, (*rules, Rule(None, None, None, DEFAULT)))
-    tuning = bench.tuning({"allreduce": bench.expressible(rule_set)})
-    save_tuning(place / "tuned", with_live(bench, tuning, {"allreduce": rule_set}))
-    return mpi, program(mpi.mpicc, "some_sums.c"), place / "tuned"
+@pytest.fixture(scope="module")
+def kit(either: Installation, tmp_path_factory: pytest.TempPathFactory) -> Kit:
+    """An MPI, a program, and the tuning with one rule, for the live selector too."""
+    bench, tuned = bench_of(either), tmp_path_factory.mktemp("effect") / "tuned"
+    tuning = bench.tuning({"allreduce": bench.expressible(RULES)})
+    save_tuning(tuned, with_live(bench, tuning, {"allreduce": RULES}))
+    return either, program(either.mpicc, "some_sums.c"), tuned
 
 
-def run(kit: Kit, flags: list[str], ranks: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(kit: Kit, flags: list[str], ranks: int, *arguments: str) -> commands.Done:
     mpi, sums, tuned = kit
-    command = [*COLLTUNE, "run", *flags, str(tuned), "--", str(mpi.mpiexec), "-n", str(ranks), sums, *arguments]
-    environment = {**os.environ, **CROWDED}
-    return run_to_end(command, env=environment)
+    return colltune("run", *flags, tuned, "--", mpi.mpiexec, "-n", ranks, sums, *arguments, **CROWDED)
 
 
 @pytest.mark.parametrize("way", ["file", "live"])
@@ -195,10 +160,8 @@ def test_a_program_that_counts_nothing_is_told(kit: Kit, cache: Path, tmp_path: 
     library_for(mpi, cache)
     for path in [path for name in ("libcolltune", "shim", "entry") for path in cache.glob(f"{name}-*")]:
         shutil.copy(path, tmp_path)
-    done = run_to_end(
-        [*COLLTUNE, "run", "--prove", str(tuned), "--", str(mpi.mpiexec), "-n", "1", "true"],
-        env={**os.environ, **CROWDED, "COLLTUNE_CACHE": str(tmp_path)},
-    )
+    around = {**CROWDED, "COLLTUNE_CACHE": str(tmp_path)}
+    done = colltune("run", "--prove", tuned, "--", mpi.mpiexec, "-n", 1, "true", **around)
     assert "its calls were not counted: no program left a count" in done.stderr
     assert not list(tmp_path.glob("count-*"))
 
@@ -293,15 +256,9 @@ def test_a_file_is_linted_before_a_job_reads_it(mpi: Installation, tmp_path: Pat
     assert "Nothing was run" in said
 
 
-def test_settings_are_compared_across_nodes(
-    either: Installation, four_nodes: NamespaceCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in four_nodes.environment.items():
-        monkeypatch.setenv(name, value)
+def test_settings_are_compared_across_nodes(either: Installation, four_nodes: NamespaceCluster) -> None:
     where = ("--mpiexec", either.mpiexec, "--hostfile", four_nodes.host_file(2), "--budget", "100s")
-    command = four_nodes.inside(sys.executable, "-m", "colltune", "compare", "nothing", SLOW[either.library])
-    sizes = ("bcast", "--min-size", "4KiB", "--max-size", "4KiB", *map(str, where))
-    done = run_to_end([*command, *sizes])
-    assert done.returncode == 1, done.stdout + done.stderr
+    sizes = ("bcast", "--min-size", "4KiB", "--max-size", "4KiB")
+    done = four_nodes.colltune("compare", "nothing", SLOW[either.library], *sizes, *where, code=1)
     assert "4 x 2" in done.stdout
     assert "1 slower" in done.stdout

@@ -16,15 +16,15 @@ from pathlib import Path
 
 import pytest
 from jobs import QUIET, Jobs
+from one_rule import write_tuning
 from slow_default import FAST, FILE, colltune, make_slow_mpi, start
-from test_commands_real import RULES, write
 
 from colltune.core.sample import Sample, Status
 from colltune.mpi.installation import Installation
 from colltune.store.journal import read_journal
 from colltune.store.tuning import load_tuning, save_tuning
 from colltune_study.tables.collect import journal_of
-from commands import PATIENCE_S, comes_true
+from commands import PATIENCE_S, comes_true, shell_script
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 # What is asked for. A machine that others use needs a few more than the two that a launcher is given.
@@ -55,15 +55,11 @@ GUESTS = (
 @pytest.fixture
 def words(mpi: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """What the words in capitals stand for. All that runs has the directory in its environment."""
-    silent, hosts = tmp_path / "silent-ssh", tmp_path / "hosts"
-    silent.write_text("#!/bin/sh\nexec sleep 600\n")
-    silent.chmod(0o755)
+    hosts = tmp_path / "hosts"
     hosts.write_text("localhost:1\nnodeb:1\n")
-    (tmp_path / "tuned").mkdir()
-    write(tmp_path / "tuned", mpi, [RULES])
-    tuning = load_tuning(tmp_path / "tuned")
+    tuning = load_tuning(write_tuning(tmp_path / "tuned", mpi))
     save_tuning(tmp_path / "tuned", replace(tuning, environment=replace(tuning.environment, nodes=2, ppn=1)))
-    monkeypatch.setenv("HYDRA_LAUNCHER_EXEC", str(silent))
+    monkeypatch.setenv("HYDRA_LAUNCHER_EXEC", str(shell_script(tmp_path / "silent-ssh", "exec sleep 600")))
     monkeypatch.setenv("COLLTUNE_TEST_JOB", str(tmp_path))
     return {
         "HOSTS": str(hosts),
@@ -108,9 +104,8 @@ def ended_by(number: signal.Signals, jobs: Jobs, *arguments: str) -> subprocess.
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
 @pytest.mark.parametrize("line", LAUNCHING)
 def test_what_a_command_launched_ends_with_it(
-    words: dict[str, str], mpi: Installation, agent: Path, tmp_path: Path, line: str, number: signal.Signals
+    words: dict[str, str], jobs: Jobs, line: str, number: signal.Signals
 ) -> None:
-    jobs = Jobs(mpi, agent, tmp_path)
     done = ended_by(number, jobs, *(words.get(word, word) for word in line.split()))
     # Collecting stops in good order: what it measured is its result.
     expected = (0, 128 + number) if line.startswith("study collect") else (128 + number,)
@@ -121,9 +116,8 @@ def test_what_a_command_launched_ends_with_it(
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
 @pytest.mark.parametrize("line", GUESTS)
 def test_a_program_hears_the_signal_and_its_exit_code_is_handed_on(
-    words: dict[str, str], mpi: Installation, agent: Path, tmp_path: Path, line: str, number: signal.Signals
+    words: dict[str, str], jobs: Jobs, line: str, number: signal.Signals
 ) -> None:
-    jobs = Jobs(mpi, agent, tmp_path)
     program = ["sh", "-c", f"trap 'echo heard; kill $!; exit 7' {number.name[3:]}; sleep 60 & wait"]
     done = ended_by(number, jobs, *(words.get(word, word) for word in line.split()), "--", *program)
     assert done.returncode == 7, done.stdout + done.stderr
@@ -134,10 +128,7 @@ def test_compilers_end_with_the_command(
     words: dict[str, str], mpi: Installation, agent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLLTUNE_CACHE", str(tmp_path / "cache"))
-    slow = tmp_path / "slow-compiler"
-    slow.write_text("#!/bin/sh\nsleep 600\n")
-    slow.chmod(0o755)
-    monkeypatch.setenv("MPICH_CC", str(slow))
+    monkeypatch.setenv("MPICH_CC", str(shell_script(tmp_path / "slow-compiler", "sleep 600")))
     done = ended_by(signal.SIGTERM, Jobs(mpi, agent, tmp_path), "plan", "bcast")
     assert done.returncode == 128 + signal.SIGTERM
 
@@ -331,7 +322,7 @@ def test_a_schedulers_signal_leaves_a_usable_tuning_in_time(jobs: Jobs, tmp_path
     assert jobs.all_end()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
 @pytest.mark.parametrize("command", KEEPING, ids=lambda command: " ".join(command[:2]))
 def test_a_signal_in_the_midst_of_measuring_loses_nothing(
     jobs: Jobs, tmp_path: Path, command: tuple[str, ...], number: signal.Signals

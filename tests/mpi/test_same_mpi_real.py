@@ -12,28 +12,21 @@ from pathlib import Path
 
 import pytest
 from jobs import AS_ROOT, ON_EITHER
+from one_rule import write_tuning
 
 import commands
 from colltune import api
-from colltune.bench.backends import open_backend
 from colltune.core.errors import InputError
-from colltune.core.rules import Rule, RuleSet
-from colltune.core.sample import DEFAULT, Choice, Environment, SizeBasis
 from colltune.deploy.applied import numbered_algorithms
-from colltune.emit.contract import variables_for
 from colltune.machine.command_lines import use_command
 from colltune.mpi.detect import find_mpi
 from colltune.mpi.installation import Installation
 from colltune.mpi.same import TunedMpi
-from colltune.store.tuning import Tuning, load_tuning, save_tuning
-from commands import run_to_end
+from colltune.store.tuning import load_tuning, save_tuning
+from commands import run_to_end, shell_script
 from compiled import program
 
-ROOT = Path(__file__).parents[2]
-NATIVE = ROOT / "tests" / "native"
-COLLTUNE = [sys.executable, "-c", "from colltune.cli import main; main()"]
 _FILE = {"mpich": "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE", "openmpi": "OMPI_MCA_coll_tuned_dynamic_rules_filename"}
-_CHOICE = {"mpich": "recursive_doubling", "openmpi": "recursive_doubling"}
 
 
 @dataclass(frozen=True)
@@ -43,34 +36,23 @@ class Kit:
 
     def tuned(self, directory: Path) -> Path:
         """A tuning for this MPI, with one rule."""
-        backend = open_backend(self.mpi)
-        rule = Rule(2, 2, 4096, Choice(_CHOICE[self.mpi.library]))
-        rules = (rule, Rule(2, 2, None, DEFAULT), Rule(2, None, None, DEFAULT), Rule(None, None, None, DEFAULT))
-        rule_set = backend.expressible(RuleSet("allreduce", SizeBasis.MESSAGE, rules), [(1, 2)])
-        assert rule_set.departs
-        written = backend.emitter.emit([rule_set])
-        folder = backend.emitter.name
-        facts = {"mpiexec": str(self.mpi.mpiexec), "mpicc": str(self.mpi.mpicc), "libmpi": str(self.mpi.libmpi)}
-        made = Environment(str(self.mpi.library), self.mpi.version, self.mpi.build, "here", 1, 2, "single", facts)
-        variables = variables_for(backend.emitter, Path(f"{{directory}}/{folder}"), written)
-        files = {f"{folder}/{name}": data for name, data in written.items()}
-        save_tuning(directory, Tuning(made, {"allreduce": rule_set}, files, variables))
+        write_tuning(directory, self.mpi)
+        assert load_tuning(directory).rule_sets["allreduce"].departs
         return directory
 
     def job(self) -> list[str]:
         return [str(self.mpi.mpiexec), "-n", "2", str(self.program)]
 
 
-@pytest.fixture(scope="module", params=["mpi", "openmpi"])
-def kit(request: pytest.FixtureRequest) -> Kit:
-    mpi: Installation = request.getfixturevalue(request.param)
-    return Kit(mpi, program(mpi.mpicc, "one_sum.c"))
+@pytest.fixture(scope="module")
+def kit(either: Installation) -> Kit:
+    return Kit(either, program(either.mpicc, "one_sum.c"))
 
 
 @pytest.fixture(scope="module")
-def other(request: pytest.FixtureRequest, kit: Kit, tmp_path_factory: pytest.TempPathFactory) -> Kit:
+def other(mpi: Installation, openmpi: Installation, kit: Kit) -> Kit:
     """The other of the two MPIs of these tests."""
-    mpi: Installation = request.getfixturevalue("openmpi" if kit.mpi.library == "mpich" else "mpi")
+    mpi = openmpi if kit.mpi.library == "mpich" else mpi
     return Kit(mpi, program(mpi.mpicc, "one_sum.c"))
 
 
@@ -130,8 +112,7 @@ def test_the_launcher_of_another_mpi_is_refused(kit: Kit, other: Kit, tmp_path: 
     for name in ("mpiexec.openmpi", "mpiexec.hydra", "mpirun", "orterun", "prterun", "mpiexec.mpich"):
         link = tmp_path / "bin" / name
         link.parent.mkdir(exist_ok=True)
-        link.write_text(f'#!/bin/sh\nexec {other.mpi.mpiexec} "$@"\n')
-        link.chmod(0o755)
+        shell_script(link, f'exec {other.mpi.mpiexec} "$@"')
         refused(colltune("run", tuned, "--", link, "-n", "2", kit.program), *told)
     refused(colltune("run", tuned, "--", "env", f"PATH={other.mpi.mpiexec.parent}", "mpiexec", kit.program), *told)
     refused(colltune("env", tuned, path=bin_of(other.mpi)), *told)
@@ -157,7 +138,8 @@ def test_the_printed_line_works_in_a_shell_that_finds_another_mpi(
     assert program.endswith("colltune")
     (tools / "grep").symlink_to(shutil.which("grep", path="/usr/bin:/bin") or "")
     filtered = f'env | grep "^{_FILE[kit.mpi.library]}"'
-    typed = f'eval "$({shlex.join(COLLTUNE)} {arguments}; mpiexec -n 2 {kit.program}; {filtered}'
+    own = shlex.join([sys.executable, "-m", "colltune"])
+    typed = f'eval "$({own} {arguments}; mpiexec -n 2 {kit.program}; {filtered}'
     environment = {**os.environ, **AS_ROOT, "PATH": path}
     done = run_to_end(["/bin/bash", "-c", typed], env=environment, check=True)
     assert done.stderr == ""
@@ -173,8 +155,7 @@ def test_env_names_a_launcher_that_no_path_makes_the_mpiexec(kit: Kit, other: Ki
     there.mkdir()
     starts = {"mpiexec": other.mpi.mpiexec, "mpiexec.mine": kit.mpi.mpiexec, "mpicc.mine": kit.mpi.mpicc}
     for name, start in starts.items():
-        (there / name).write_text(f'#!/bin/sh\nexec {start} "$@"\n')
-        (there / name).chmod(0o755)
+        shell_script(there / name, f'exec {start} "$@"')
     path = f"{there}:/usr/bin:/bin"
     done = colltune("env", "--mpiexec", there / "mpiexec.mine", tuned, path=path)
     assert (done.returncode, done.stderr) == (0, "colltune: start your programs by mpiexec.mine\n")
@@ -231,9 +212,8 @@ def test_the_question_is_asked_once_for_each_build(kit: Kit, tmp_path: Path, mon
 def test_the_example_module_is_not_loaded_after_an_upgrade(mpi: Installation, tmp_path: Path) -> None:
     """The check of the module file, by the shell command that it runs."""
     tuned = Kit(mpi, tmp_path).tuned(tmp_path / "a tuning")
-    script = tmp_path / "colltune"
-    script.write_text(f'#!/bin/sh\nPYTHONPATH="{os.pathsep.join(sys.path)}" exec {sys.executable} -m colltune "$@"\n')
-    script.chmod(0o755)
+    own = f'PYTHONPATH="{os.pathsep.join(sys.path)}" exec {sys.executable} -m colltune "$@"'
+    script = shell_script(tmp_path / "colltune", own)
     module = (Path(__file__).parents[2] / "packaging" / "modulefiles" / "colltune-tuned.lua").read_text()
     (check,) = re.findall(r"^local check = (.*)$", module, re.MULTILINE)
     names = {"mpi": str(mpi.mpiexec.parent.parent), "colltune": str(script), "tuned": str(tuned)}
