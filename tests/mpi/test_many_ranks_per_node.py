@@ -1,8 +1,8 @@
 """Several nodes with several ranks each, where a point has most choices: compositions times what runs below them."""
 
 import os
-import sys
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -42,10 +42,8 @@ def test_every_choice_of_every_collective_is_measured(
     source = bench.launch(seed=1)
     # The job starts on a node, as that of a user does.
     object.__setattr__(source._plan, "command", four_nodes.inside(*source._plan.command))
-    try:
+    with closing(source):
         found = list(source.measure(points, ONCE))
-    finally:
-        source.close()
     samples = [sample for _, some in found for sample in some]
     assert Counter((s.scenario, s.choice) for s in samples) == Counter(
         (p.scenario, c) for p in points for c in p.choices
@@ -60,23 +58,17 @@ def test_every_choice_of_every_collective_is_measured(
         assert max(len(point.choices) for point in points) > 64
 
 
-def tuned(cluster: NamespaceCluster, either: Installation, out: Path, *options: str) -> str:
-    done = cluster.run(
-        *(sys.executable, "-m", "colltune", "tune", "--out", str(out), *options),
-        *("--mpiexec", str(either.mpiexec), "--hostfile", str(cluster.host_file(PPN))),
-        timeout_s=1500.0,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+def tune(cluster: NamespaceCluster, mpi: Installation, out: Path, *options: str) -> None:
+    where = ("--mpiexec", mpi.mpiexec, "--hostfile", cluster.host_file(PPN), "--out", out)
+    cluster.colltune("tune", *options, *where, timeout_s=1500.0)
 
 
 @pytest.mark.slow
 def test_tune_measures_whole_points_of_many_choices(
-    mpi: Installation, four_nodes: NamespaceCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mpi: Installation, four_nodes: NamespaceCluster, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     options = ("bcast", "--min-size", "64KiB", "--max-size", "256KiB", "--budget", "60s")
-    tuned(four_nodes, mpi, tmp_path, *options)
+    tune(four_nodes, mpi, tmp_path, *options)
     samples = read_journal(tmp_path / JOURNAL).samples
     assert max(Counter(s.scenario for s in samples).values()) > 64
     assert {s.status for s in samples} <= {Status.OK, Status.INAPPLICABLE}
@@ -85,12 +77,11 @@ def test_tune_measures_whole_points_of_many_choices(
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_every_collective_is_tuned_over_all_sizes(
-    either: Installation, four_nodes: NamespaceCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    either: Installation, four_nodes: NamespaceCluster, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     options = MachineOptions(str(either.mpiexec), four_nodes.host_file(PPN), NODES, PPN, "single")
     names = list(open_workbench(options, {**os.environ, **four_nodes.environment}).catalogue.entries)
-    tuned(four_nodes, either, tmp_path, *names, "--budget", "5m")
+    tune(four_nodes, either, tmp_path, *names, "--budget", "5m")
     samples = read_journal(tmp_path / JOURNAL).samples
     assert {s.status for s in samples} <= {Status.OK, Status.INAPPLICABLE}
     assert {(4, 2)} <= {(s.scenario.nodes, s.scenario.ppn) for s in samples}

@@ -1,6 +1,5 @@
 """Real nodes, real TCP: colltune on a cluster of network namespaces."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -38,15 +37,9 @@ def test_the_links_have_the_rate_that_was_asked_for(four_nodes: NamespaceCluster
     assert 0.09 < min(times_s) < 0.5, times_s
 
 
-def test_tune_works_across_nodes(
-    mpi: Installation, four_nodes: NamespaceCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
-    done = four_nodes.run(
-        *(sys.executable, "-m", "colltune", "tune", "allgather", "--max-size", "64", "--budget", "6s"),
-        *("--mpiexec", str(mpi.mpiexec), "--hostfile", str(four_nodes.host_file(1)), "--out", str(tmp_path)),
-    )
-    assert done.returncode == 0, done.stderr
+def test_tune_works_across_nodes(mpi: Installation, four_nodes: NamespaceCluster, tmp_path: Path) -> None:
+    where = ("--mpiexec", mpi.mpiexec, "--hostfile", four_nodes.host_file(1), "--out", tmp_path)
+    done = four_nodes.colltune("tune", "allgather", "--max-size", "64", "--budget", "6s", *where)
     assert "4 nodes x 1 rank" in done.stdout
     samples = read_journal(tmp_path / JOURNAL).samples
     assert {(s.scenario.nodes, s.scenario.ppn) for s in samples} == {(4, 1), (3, 1), (2, 1)}
@@ -56,21 +49,19 @@ def test_tune_works_across_nodes(
 
 
 def test_disjoint_nodes_measure_at_once_and_find_the_same(
-    mpi: Installation, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mpi: Installation, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
 ) -> None:
     """On slow links, so that ranks wait for the network and not for a core."""
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     (tmp_path / "topology").write_text("top: crossbar\ngroup0: node[0-1]\ngroup1: node[2-3]\n")
     found: dict[str, list[Sample]] = {}
     with namespace_cluster(tmp_path_factory.mktemp("slow"), 4, rate="40mbit") as cluster:
         for name in ("serial", str(tmp_path / "topology")):
             out = tmp_path / f"tuned-{Path(name).name}"
-            done = cluster.run(
-                *(sys.executable, "-m", "colltune", "tune", "bcast", "allgather", "--gate", "off", "--budget", "100s"),
-                *("--min-size", "16KiB", "--max-size", "16KiB", "--mpiexec", str(mpi.mpiexec), "--topology", name),
-                *("--hostfile", str(cluster.host_file(1)), "--out", str(out)),
+            done = cluster.colltune(
+                *("tune", "bcast", "allgather", "--gate", "off", "--budget", "100s", "--topology", name, "--out", out),
+                *("--min-size", "16KiB", "--max-size", "16KiB"),
+                *("--mpiexec", mpi.mpiexec, "--hostfile", cluster.host_file(1)),
             )
-            assert done.returncode == 0, done.stderr
             assert ("at once" in done.stdout) == (name != "serial"), done.stdout
             found[Path(name).name] = list(read_journal(out / JOURNAL).samples)
     serial, parallel = found["serial"], found["topology"]

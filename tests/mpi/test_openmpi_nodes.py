@@ -1,12 +1,11 @@
 """Open MPI on two nodes, where han stands before coll/tuned: the files decide, and leave the rest to han."""
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from jobs import in_force
 from namespaces import NamespaceCluster, namespace_cluster, why_not
 from one_call import NAMED, OneCall, algorithms, making, namer
 
@@ -59,12 +58,6 @@ def show(bench: Workbench, two_nodes: NamespaceCluster) -> Show:
     return show
 
 
-def in_force(bench: Workbench, directory: Path, *rule_sets: RuleSet) -> dict[str, str]:
-    for name, data in bench.emitter.emit(rule_sets).items():
-        (directory / name).write_bytes(data)
-    return bench.emitter.environment(directory)
-
-
 def test_the_file_decides_across_nodes_and_han_keeps_the_rest(bench: Workbench, show: Show, tmp_path: Path) -> None:
     """Names of tuned's functions alone below the bound; above it, what runs without any file."""
     bound, step, ranks = 960, 16, 2 * PPN
@@ -81,7 +74,7 @@ def test_the_file_decides_across_nodes_and_han_keeps_the_rest(bench: Workbench, 
         rule_sets[name] = RuleSet(name, basis, tuple(rules))
     sizes = [bound - step, bound, bound + step]
     default = show(sizes, {})
-    decided = show(sizes, in_force(bench, tmp_path, *rule_sets.values()))
+    decided = show(sizes, in_force(bench.emitter, tmp_path, list(rule_sets.values())))
     functions = {"linear_nb": "linear_nb", "double_ring": "doublering"}
     for (name, size), ran in decided.items():
         if name in low and rule_sets[name].evaluate(Scenario(name, 2, PPN, size)) != DEFAULT:
@@ -104,7 +97,7 @@ def test_file_and_control_variables_run_the_same(bench: Workbench, show: Show, t
     for number in (1, 3):
         chosen = {c: bench.catalogue.choices(c)[number] for c in ("allreduce", "bcast", "reduce", "alltoall")}
         filed = [RuleSet.always(name, bench.catalogue.collective(name).basis, c) for name, c in chosen.items()]
-        by_file = show([960], in_force(bench, tmp_path, *filed))
+        by_file = show([960], in_force(bench.emitter, tmp_path, filed))
         live = [RuleSet.always(name, live_basis(bench.catalogue, name), c) for name, c in chosen.items()]
         (tmp_path / LIVE_FILE).write_bytes(LiveEmitter(bench.catalogue, bench.settings).emit(live)[LIVE_FILE])
         by_variables = show([960], {"LD_PRELOAD": str(library), "COLLTUNE_SELECT": str(tmp_path / LIVE_FILE)})
@@ -112,16 +105,9 @@ def test_file_and_control_variables_run_the_same(bench: Workbench, show: Show, t
             assert by_variables[name, 960] == by_file[name, 960], name
 
 
-def colltune(cluster: NamespaceCluster, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, **cluster.environment, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = cluster.inside(sys.executable, "-m", "colltune", *arguments)
-    return run_to_end(command, env=environment)
-
-
 def test_doctor_says_who_takes_what(openmpi: Installation, two_nodes: NamespaceCluster) -> None:
-    where = ("--mpiexec", str(openmpi.mpiexec), "--hostfile", str(two_nodes.host_file(PPN)))
-    done = colltune(two_nodes, "doctor", "--all", *where)
-    assert done.returncode == 0, done.stderr
+    where = ("--mpiexec", openmpi.mpiexec, "--hostfile", two_nodes.host_file(PPN))
+    done = two_nodes.colltune("doctor", "--all", *where)
     assert "coll/han (priority 35): allgather, allreduce, barrier, bcast, gather, reduce, scatter" in done.stdout
     tuned = "allgatherv, alltoall, exscan, reduce_scatter, reduce_scatter_block, scan"
     assert f"coll/tuned (priority 30): {tuned}" in done.stdout
@@ -130,11 +116,8 @@ def test_doctor_says_who_takes_what(openmpi: Installation, two_nodes: NamespaceC
 
 @pytest.mark.slow
 def test_tune_measures_across_nodes(openmpi: Installation, two_nodes: NamespaceCluster, tmp_path: Path) -> None:
-    done = colltune(
-        two_nodes, "tune", "bcast", "--max-size", "16", "--budget", "10s", "--out", str(tmp_path / "tuned"),
-        "--mpiexec", str(openmpi.mpiexec), "--hostfile", str(two_nodes.host_file(1)),
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    where = ("--mpiexec", openmpi.mpiexec, "--hostfile", two_nodes.host_file(1), "--out", tmp_path / "tuned")
+    done = two_nodes.colltune("tune", "bcast", "--max-size", "16", "--budget", "10s", *where)
     assert "2 nodes x 1 rank\n" in done.stdout
     samples = read_journal(tmp_path / "tuned" / JOURNAL).samples
     assert {s.status for s in samples} == {Status.OK}

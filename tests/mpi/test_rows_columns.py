@@ -1,7 +1,6 @@
 """An application on rows and columns of ranks: communicators are formed as it has them, and its calls meet rules."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -30,17 +29,12 @@ def test_rows_and_columns_are_tuned_as_the_application_has_them(mpi: Installatio
         made = program(mpi.mpicc, "rows_columns.c")
         job = [str(mpi.mpiexec), "-f", hosts, "-n", "8", made, "2", str(STEPS), str(BYTES)]
 
-        def colltune(*arguments: str) -> str:
-            done = cluster.run(sys.executable, "-m", "colltune", *arguments)
-            assert done.returncode == 0, done.stdout + done.stderr
-            return done.stderr
-
-        colltune("profile", "--out", profile, "--", *job)
+        cluster.colltune("profile", "--out", profile, "--", *job)
         called = load_profile(Path(profile))
         assert {(str(one.communicator), one.calls) for one in called.calls} == {("4 x 1", 400), ("1 x 2", 800)}
         assert side_by_side(called, 2) == {(4, 1): 2, (1, 2): 1}
         of_it = ("--profile", profile, "--runtime", "1000h", "--mpiexec", str(mpi.mpiexec), "--hostfile", hosts)
-        colltune("tune", *of_it, "--budget", "15s", "--gate", "off", "--out", tuned)
+        cluster.colltune("tune", *of_it, "--budget", "15s", "--gate", "off", "--out", tuned)
         measured = read_journal(Path(tuned) / JOURNAL).samples
         assert {(one.scenario.nodes, one.scenario.ppn, one.detail) for one in measured if one.times_s} == {
             (4, 1, "2-side-by-side"),
@@ -53,5 +47,5 @@ def test_rows_and_columns_are_tuned_as_the_application_has_them(mpi: Installatio
         by_hand = site.tuning(
             "by-hand", {"alltoall": RuleSet("alltoall", live_basis(site.bench.catalogue, "alltoall"), shapes)}
         )
-        said = colltune("run", "--via", "live", "--prove", str(by_hand), "--", *job)
+        said = cluster.colltune("run", "--via", "live", "--prove", str(by_hand), "--", *job).stderr
         assert f"{6 * STEPS} of {6 * STEPS} calls of alltoall met a rule" in said, json.dumps(job)

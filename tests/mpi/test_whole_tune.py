@@ -3,22 +3,20 @@
 import json
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 from cluster_applications import Site
+from jobs import in_force
 from namespaces import NamespaceCluster, namespace_cluster, why_not
 from slow_default import FAST, FILE, colltune, make_slow_mpi
 
-from colltune.bench.backends.mpich import MpichBackend
 from colltune.catalog import Catalogue, load
 from colltune.core.proven import Verdict
 from colltune.core.sample import REDUCTIONS, Choice, Scenario, Status
 from colltune.distill.reproducible import distill_reproducible
-from colltune.emit.contract import variables_for
+from colltune.emit.mpich.selection_file import MpichEmitter
 from colltune.mpi.installation import Installation
 from colltune.store.earlier import measurements
 from colltune.store.journal import read_journal
@@ -36,19 +34,16 @@ def two_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NamespaceClu
         yield cluster
 
 
-@pytest.mark.parametrize("library", ["mpi", "openmpi"])
 def test_a_job_runs_under_what_was_tuned_on_its_nodes(
-    request: pytest.FixtureRequest, library: str, two_nodes: NamespaceCluster, tmp_path: Path
+    either: Installation, two_nodes: NamespaceCluster, tmp_path: Path
 ) -> None:
-    mpi: Installation = request.getfixturevalue(library)
-    site = Site.open(two_nodes, mpi, tmp_path / "site", PPN)
-    job = ["--mpiexec", str(mpi.mpiexec), "--hostfile", str(two_nodes.host_file(PPN))]
+    site = Site.open(two_nodes, either, tmp_path / "site", PPN)
+    job = ["--mpiexec", either.mpiexec, "--hostfile", two_nodes.host_file(PPN)]
     sizes = ["--min-size", "4KiB", "--max-size", "4KiB"]
     # A busy machine spends a short budget before it measures.
     for budget_s in (8, 45, 135):
         out = tmp_path / f"tuned{budget_s}"
-        done = _colltune(two_nodes, "tune", "allreduce", *sizes, "--budget", f"{budget_s}s", *job, "--out", str(out))
-        assert done.returncode == 0, done.stdout + done.stderr
+        done = two_nodes.colltune("tune", "allreduce", *sizes, "--budget", f"{budget_s}s", *job, "--out", out)
         samples = read_journal(out / JOURNAL).samples
         if len({sample.choice for sample in samples}) > 1:
             break
@@ -62,12 +57,6 @@ def test_a_job_runs_under_what_was_tuned_on_its_nodes(
     ran = site.run(out, [], [site.program("solver"), "200", "20"])
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "residual" in ran.stdout
-
-
-def _colltune(cluster: NamespaceCluster, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, **cluster.environment, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = cluster.inside(sys.executable, "-m", "colltune", *arguments)
-    return run_to_end(command, env=environment)
 
 
 @pytest.fixture(scope="module")
@@ -187,7 +176,7 @@ def test_an_order_that_depends_on_the_place_is_seen(catalogue: Catalogue, orders
 
 
 def test_the_default_changes_its_order_and_the_reproducible_file_does_not(
-    mpi: Installation, catalogue: Catalogue, orders: Orders, tmp_path: Path
+    emitter: MpichEmitter, catalogue: Catalogue, orders: Orders, tmp_path: Path
 ) -> None:
     scenario = Scenario("allreduce", 1, RANKS, 32)
     tree = Choice("tree", (("k", 2),))
@@ -195,10 +184,7 @@ def test_the_default_changes_its_order_and_the_reproducible_file_does_not(
     if catalogue.version != "4.0":
         measured[scenario, tree] = 0.5
     rules = [distill_reproducible(name, measured, {}, catalogue).rule_set for name in sorted(REDUCTIONS)]
-    emitter = MpichBackend.from_library(mpi.libmpi, mpi.version).emitter
-    files = emitter.emit(rules)
-    for name, content in files.items():
-        (tmp_path / name).write_bytes(content)
+    named = in_force(emitter, tmp_path, rules)
     for name in ("allreduce", "reduce"):
         assert orders(name, {})[0] > 1
-        assert orders(name, variables_for(emitter, tmp_path, files)) == (1, 1, 1)
+        assert orders(name, named) == (1, 1, 1)
