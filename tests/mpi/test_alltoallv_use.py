@@ -6,11 +6,12 @@ from math import isqrt
 from pathlib import Path
 
 import pytest
+from jobs import ON_EITHER, crowded, for_mpi4py
 
 from colltune.alltoallv.interposed import with_alltoallv
 from colltune.alltoallv.lookup_table import FILLS, FIRST_CALL, TABLE, AlltoallvRule, Setting, TableEntry, save_table
 from colltune.core.errors import InputError
-from colltune.mpi.installation import Installation, Library
+from colltune.mpi.installation import Installation
 from commands import run_to_end
 from compiled import program, shared
 
@@ -107,17 +108,14 @@ _PROGRAM = Path(__file__).parents[1] / "native" / "alltoallv_python.py"
 
 def _ran(installation: Installation, where: Path, *, preloaded: bool = False, named: str | None = None) -> str:
     pytest.importorskip("mpi4py")
-    of_openmpi = installation.library is Library.OPENMPI
-    more = ["--allow-run-as-root", "--oversubscribe"] if of_openmpi else []
-    command = [str(installation.mpiexec), *more, "-n", "4", sys.executable, str(_PROGRAM)]
+    command = [str(installation.mpiexec), *crowded(installation), "-n", "4", sys.executable, str(_PROGRAM)]
     environment = {
         **os.environ,
+        **ON_EITHER,
+        **for_mpi4py(installation),
         "PYTHONPATH": os.pathsep.join(sys.path),
-        "MPI4PY_MPIABI": "openmpi" if of_openmpi else "mpich",
-        "LD_LIBRARY_PATH": str(installation.libmpi.parent),
         "COLLTUNE_MPIEXEC": named or str(installation.mpiexec),
         "COLLTUNE_ALLTOALLV": str(where),
-        "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1",
     }
     if preloaded:
         command, environment = with_alltoallv(command, where, environment)
@@ -125,10 +123,9 @@ def _ran(installation: Installation, where: Path, *, preloaded: bool = False, na
     return done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("library", ["mpi", "openmpi"])
-def test_a_python_program_gets_what_mpi4py_gives(request: pytest.FixtureRequest, tmp_path: Path, library: str) -> None:
+def test_a_python_program_gets_what_mpi4py_gives(either: Installation, tmp_path: Path) -> None:
     where = table(tmp_path / "table.rules", (0, 99999, "parata", 2))
-    assert _ran(request.getfixturevalue(library), where).strip() == "right"
+    assert _ran(either, where).strip() == "right"
 
 
 def test_a_preloaded_library_is_used(mpi: Installation, tmp_path: Path) -> None:
@@ -180,11 +177,20 @@ def result(lines: list[str]) -> str:
     return lines[0]
 
 
-@pytest.mark.parametrize(("ranks", "graph", "vertices"), [(2, "random", 300), (3, "rmat", 256), (4, "random", 300)])
-def test_paths_are_those_of_the_serial_closure(examples: Examples, ranks: int, graph: str, vertices: int) -> None:
-    lines = examples.run(ranks, "path_finding", graph, str(vertices), "1", "check")
+@pytest.mark.parametrize(
+    ("name", "times", "ranks", "graph", "vertices"),
+    [
+        *(("path_finding", "1", *one) for one in ((2, "random", "300"), (3, "rmat", "256"), (4, "random", "300"))),
+        *(("k_core", "2", *one) for one in ((2, "random", "500"), (3, "rmat", "256"), (4, "rmat", "1024"))),
+    ],
+)
+def test_paths_and_core_numbers_are_those_of_a_serial_algorithm(
+    examples: Examples, name: str, times: str, ranks: int, graph: str, vertices: str
+) -> None:
+    """The closure of the edges, and taking vertices away."""
+    lines = examples.run(ranks, name, graph, vertices, times, "check")
     assert lines[2].endswith("the same"), lines
-    assert result(examples.run(1, "path_finding", graph, str(vertices))) == result(lines)
+    assert result(examples.run(1, name, graph, vertices)) == result(lines)
 
 
 def test_paths_of_a_chain_and_a_grid_are_as_many_as_can_be_counted_by_hand(examples: Examples) -> None:
@@ -196,15 +202,6 @@ def test_paths_of_a_chain_and_a_grid_are_as_many_as_can_be_counted_by_hand(examp
     side = isqrt(110)
     corners = (side * (side + 1) // 2) ** 2  # of all rectangles, those of a single vertex included
     assert int(examples.run(2, "path_finding", "grid", "110")[0].split()[1]) == corners - side**2
-
-
-@pytest.mark.parametrize(("ranks", "graph", "vertices"), [(2, "random", 500), (3, "rmat", 256), (4, "rmat", 1024)])
-def test_core_numbers_are_those_of_taking_vertices_away(
-    examples: Examples, ranks: int, graph: str, vertices: int
-) -> None:
-    lines = examples.run(ranks, "k_core", graph, str(vertices), "2", "check")
-    assert lines[2].endswith("the same"), lines
-    assert result(examples.run(1, "k_core", graph, str(vertices))) == result(lines)
 
 
 def test_core_numbers_of_a_chain_and_a_grid_are_known(examples: Examples) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from jobs import OPENMPI, QUIET
+from jobs import OPENMPI, QUIET, crowded
 from one_call import compiled_for, ucx_counter
 
 from colltune.catalog import Catalogue, load
@@ -34,15 +34,17 @@ BY_DEFAULT = {
     ("reduce_scatter", "non_overlapping"),
     ("reduce_scatter_block", "basic_linear"),
 }
-PLAIN = ((5, 1), (8, 40))
-_FEW = ((2, 1), (3, 40), (4, 1), (6, 1), (7, 40), (9, 1), (10, 1))
-SLOW = (*_FEW, (11, 40), (12, 1), (13, 1), (14, 1), (15, 40), (16, 1), (16, 40))
+# Nodes, ranks on each, and a factor of the size.
+PLAIN = ((5, 1, 1), (8, 1, 40))
+_COUNTS = {1: (2, 4, 6, 9, 10, 12, 13, 14, 16), 40: (3, 7, 11, 15, 16)}
+SLOW = tuple((count, 1, factor) for factor, counts in _COUNTS.items() for count in counts)
 # Trees of radix 8 between nodes need seven of them, and long messages to be cut.
 SHAPES = ((4, 2, 1), (3, 2, 40), (4, 3, 1), (8, 2, 40))
+Shapes = Sequence[tuple[int, int, int]]
 
 
 def _entries(library: str) -> list[tuple[str, Choice]]:
-    catalogue = load(library, {"mpich": "5.0", "openmpi": "5.0"}[library])
+    catalogue = load(library, "5.0")
     return [(name, choice) for name in COLLECTIVES for choice in catalogue.choices(name) if choice != DEFAULT]
 
 
@@ -103,8 +105,8 @@ class Counter:
             [*self.command[:1], "-n", str(ranks), *self.command[1:], *arguments],
             env={**os.environ, **self.environment, **more},
             timeout=_PATIENCE_S,
+            check=True,
         )
-        assert run.returncode == 0, run.stderr[-2000:]
         found = {key: Counted(*(np.zeros((ranks, ranks)) for _ in range(3))) for key in known}
         for line in run.stdout.splitlines():
             number, source, target, messages, bytes_, packed = map(int, line.split())
@@ -118,17 +120,18 @@ class Counter:
 @pytest.fixture(scope="module")
 def mpich(mpi: Installation, cache: Path) -> Counter:
     environment = {**QUIET, "MPIR_CVAR_CH4_NETMOD": "ucx", "LD_PRELOAD": ucx_counter()}
-    command = [str(mpi.mpiexec), compiled_for(mpi.mpicc)]
-    return Counter(mpi, load("mpich", mpi.version), command, build(mpi.mpicc, "agent", cache), environment)
+    return _counter(mpi, cache, environment)
 
 
 @pytest.fixture(scope="module")
-def openmpi_counter(openmpi: Installation, cache: Path) -> Counter:
-    environment = {**OPENMPI, "OMPI_MCA_pml_monitoring_enable": "1", "OMPI_MCA_coll_tuned_use_dynamic_rules": "1"}
-    command = [str(openmpi.mpiexec), "--oversubscribe", compiled_for(openmpi.mpicc)]
-    return Counter(
-        openmpi, load("openmpi", openmpi.version), command, build(openmpi.mpicc, "agent", cache), environment
-    )
+def open_mpi(openmpi: Installation, cache: Path) -> Counter:
+    monitored = {"OMPI_MCA_pml_monitoring_enable": "1", "OMPI_MCA_coll_tuned_use_dynamic_rules": "1"}
+    return _counter(openmpi, cache, {**OPENMPI, **monitored})
+
+
+def _counter(mpi: Installation, cache: Path, environment: dict[str, str]) -> Counter:
+    command = [str(mpi.mpiexec), *crowded(mpi), compiled_for(mpi.mpicc)]
+    return Counter(mpi, load(mpi.library, mpi.version), command, build(mpi.mpicc, "agent", cache), environment)
 
 
 def _matrices(plan: Schedule, ranks: int) -> tuple[Floats, Floats]:
@@ -180,10 +183,10 @@ def _compare(
     return True
 
 
-def _compare_all(counter: Counter, entry: tuple[str, Choice], library: str, ranks: Sequence[tuple[int, int]]) -> None:
-    compared = [_compare(counter.counted(p, 1, f), entry, library, p, 1, f) for p, f in ranks]
+def _compare_all(counter: Counter, entry: tuple[str, Choice], shapes: Shapes) -> None:
+    compared = [_compare(counter.counted(*shape), entry, str(counter.mpi.library), *shape) for shape in shapes]
     if not any(compared):
-        pytest.skip("not legal on these ranks, or not in this version")
+        pytest.skip("not legal on these shapes, or not in this version")
 
 
 _FLAT = {
@@ -193,33 +196,30 @@ _FLAT = {
 _COMPOSED = [entry for entry in _entries("mpich") if load("mpich", "5.0").algorithm(*entry).leaders is not None]
 
 
-@pytest.mark.parametrize("entry", _FLAT["mpich"], ids=lambda entry: f"{entry[0]}-{entry[1]}")
-def test_mpich_sends_what_is_described(mpich: Counter, entry: tuple[str, Choice]) -> None:
-    _compare_all(mpich, entry, "mpich", PLAIN)
+def _of(entries: Sequence[tuple[str, Choice]]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("entry", entries, ids=lambda entry: f"{entry[0]}-{entry[1]}")
 
 
-@pytest.mark.parametrize("entry", _FLAT["openmpi"], ids=lambda entry: f"{entry[0]}-{entry[1]}")
-def test_openmpi_sends_what_is_described(openmpi_counter: Counter, entry: tuple[str, Choice]) -> None:
-    _compare_all(openmpi_counter, entry, "openmpi", PLAIN)
+on_ranks = pytest.mark.parametrize(
+    "shapes", [pytest.param(PLAIN, id="few"), pytest.param(SLOW, id="many", marks=pytest.mark.slow)]
+)
 
 
-@pytest.mark.parametrize("entry", _COMPOSED, ids=lambda entry: f"{entry[0]}-{entry[1]}")
+@on_ranks
+@_of(_FLAT["mpich"])
+def test_mpich_sends_what_is_described(mpich: Counter, entry: tuple[str, Choice], shapes: Shapes) -> None:
+    _compare_all(mpich, entry, shapes)
+
+
+@on_ranks
+@_of(_FLAT["openmpi"])
+def test_openmpi_sends_what_is_described(open_mpi: Counter, entry: tuple[str, Choice], shapes: Shapes) -> None:
+    _compare_all(open_mpi, entry, shapes)
+
+
+@_of(_COMPOSED)
 def test_compositions_send_between_nodes_what_is_described(mpich: Counter, entry: tuple[str, Choice]) -> None:
-    compared = [_compare(mpich.counted(n, q, f), entry, "mpich", n, q, f) for n, q, f in SHAPES]
-    if not any(compared):
-        pytest.skip("not legal on these shapes, or not in this version")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("entry", _FLAT["mpich"], ids=lambda entry: f"{entry[0]}-{entry[1]}")
-def test_mpich_on_two_to_sixteen_ranks(mpich: Counter, entry: tuple[str, Choice]) -> None:
-    _compare_all(mpich, entry, "mpich", SLOW)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("entry", _FLAT["openmpi"], ids=lambda entry: f"{entry[0]}-{entry[1]}")
-def test_openmpi_on_two_to_sixteen_ranks(openmpi_counter: Counter, entry: tuple[str, Choice]) -> None:
-    _compare_all(openmpi_counter, entry, "openmpi", SLOW)
+    _compare_all(mpich, entry, SHAPES)
 
 
 @pytest.mark.parametrize("library", ["mpich", "openmpi"])
@@ -229,7 +229,7 @@ def test_every_entry_is_legal_where_it_is_compared(library: str) -> None:
     legal = {
         (name, nodes, ppn, factor): set(catalogue.legal(Scenario(name, nodes, ppn, _size(name, nodes * ppn, factor))))
         for name in COLLECTIVES
-        for nodes, ppn, factor in (*((ranks, 1, factor) for ranks, factor in (*PLAIN, *SLOW)), *SHAPES)
+        for nodes, ppn, factor in (*PLAIN, *SLOW, *SHAPES)
     }
     for name, choice in _entries(library):
         algorithm = catalogue.algorithm(name, choice)
