@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from jobs import Jobs
+from live_jobs import Live, live
 from namespaces import NamespaceCluster, namespace_cluster, why_not
 
 from colltune.bench.backends.mpich import MpichBackend
@@ -27,6 +28,12 @@ def faulty(mpi: Installation) -> str:
 @pytest.fixture(scope="session")
 def emitter(mpi: Installation) -> MpichEmitter:
     return MpichBackend.from_library(mpi.libmpi, mpi.version).emitter
+
+
+@pytest.fixture
+def on_either(either: Installation, tmp_path: Path) -> Live:
+    """Each MPI with the live selector in front of it."""
+    return live(either, tmp_path)
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from live_jobs import ON_EITHER
+from jobs import ON_EITHER, crowded, for_ranks
 from live_jobs import live as live_kit
 from test_alltoallv_use import table
 from test_live_nonblocking import prefer as prefer_nonblocking
@@ -53,10 +53,9 @@ class Guest:
     def launch(
         self, arguments: Sequence[str], told: dict[str, str], wait_s: float = _WAIT_S
     ) -> subprocess.CompletedProcess[str]:
-        more = ["--oversubscribe", "--bind-to", "none"] if self.openmpi else []
-        more += [w for k, v in told.items() for w in (("-x", f"{k}={v}") if self.openmpi else ("-genv", k, v))]
+        mpi = self.bench.installation
         environment = {**os.environ, **ON_EITHER, "OMPI_MCA_mpi_yield_when_idle": "1"}
-        command = [str(self.mpiexec or self.bench.installation.mpiexec), *more, *arguments]
+        command = [str(self.mpiexec or mpi.mpiexec), *crowded(mpi), *for_ranks(mpi, told), *arguments]
         return run_to_end(command, env=environment, timeout=wait_s)
 
     def ends_well(self, arguments: Sequence[str], told: dict[str, str], ranks: int) -> str:
@@ -91,9 +90,9 @@ def guest_in(installation: Installation, directory: Path, source: str, *, every:
 def guest_fixtures(source: str, *, every: bool = False) -> tuple[Callable[..., Guest], Callable[..., Guest]]:
     """Two fixtures for a module: ``built`` on MPICH and on Open MPI, and ``guest``: that without an earlier profile."""
 
-    @pytest.fixture(scope="module", params=["mpi", "openmpi"])
-    def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Guest:
-        return guest_in(request.getfixturevalue(request.param), tmp_path_factory.mktemp("guest"), source, every=every)
+    @pytest.fixture(scope="module")
+    def built(either: Installation, tmp_path_factory: pytest.TempPathFactory) -> Guest:
+        return guest_in(either, tmp_path_factory.mktemp("guest"), source, every=every)
 
     @pytest.fixture
     def guest(built: Guest) -> Guest:

@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from live_jobs import ON_EITHER, live
+from jobs import ON_EITHER, crowded
+from live_jobs import live
 from test_switchback import Measured, measured_in
 
 from colltune.core.sample import Choice
-from colltune.mpi.installation import Installation, Library
+from colltune.mpi.installation import Installation
 
 BYTES = 64
 
@@ -32,8 +33,7 @@ def delay(made: Measured, monkeypatch: pytest.MonkeyPatch, slow: str = "", slow_
 def broadcasts(made: Measured, calls: int, code: int = 0) -> Sequence[str]:
     """The command of so many calls, which ends with exit code ``code``."""
     mpi = made.mpi.bench.installation
-    more = ["--oversubscribe", "--bind-to", "none"] if mpi.library is Library.OPENMPI else []
-    return [str(mpi.mpiexec), *more, "-n", "2", str(made.program), str(calls), str(BYTES), str(code)]
+    return [str(mpi.mpiexec), *crowded(mpi), "-n", "2", str(made.program), str(calls), str(BYTES), str(code)]
 
 
 def fits(text: str, gain: Mapping[str, Any]) -> bool:

@@ -359,8 +359,8 @@ def test_the_largest_request_of_every_catalogue_is_read(reader: Path, library: s
 
 
 def read(reader: Path, lines: Sequence[str]) -> list[str]:
-    run = run_to_end([reader], input="".join(f"{line}\n" for line in lines), env={**os.environ, **SANITIZER_OPTIONS})
-    assert run.returncode == 0, run.stderr[-3000:]
+    written = "".join(f"{line}\n" for line in lines)
+    run = run_to_end([reader], input=written, env={**os.environ, **SANITIZER_OPTIONS}, check=True)
     said = run.stdout.splitlines()
     assert len(said) == len(lines)
     return said

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from jobs import OPENMPI, QUIET
+from jobs import ON_EITHER, OPENMPI, QUIET, crowded, for_ranks
 from test_alltoallv_use import table
 
 from colltune.mpi.detect import find_mpi
@@ -15,43 +15,33 @@ from colltune.mpi.programs import library_for
 from commands import run_to_end
 from compiled import C_FLAGS, compiled
 
-_BESIDE = {**QUIET, **OPENMPI, "OMPI_MCA_mpi_yield_when_idle": "1"}
+_BESIDE = {**ON_EITHER, "OMPI_MCA_mpi_yield_when_idle": "1"}
 
 
 @dataclass(frozen=True)
 class Kit:
     """An MPI with the preloaded library and the test programs."""
 
-    mpiexec: str
-    mpicc: str
-    openmpi: bool
+    mpi: Installation
     library: Path
 
     def compiled(self, name: str, compiler: str | None = None, *flags: str) -> Path:
-        counter = compiled(self.mpicc, *C_FLAGS, "-c", "count_calls.c")
+        counter = compiled(self.mpi.mpicc, *C_FLAGS, "-c", "count_calls.c")
         warnings = [] if compiler else C_FLAGS
-        return compiled(compiler or self.mpicc, *warnings, "-rdynamic", *flags, name, counter, "-ldl")
+        return compiled(compiler or self.mpi.mpicc, *warnings, "-rdynamic", *flags, name, counter, "-ldl")
 
     def ran(self, program: Path, ranks: int, where: Path, *arguments: str) -> list[list[str]]:
         """The words of each line that the program prints."""
         variables = {"LD_PRELOAD": str(self.library), "COLLTUNE_ALLTOALLV": str(where)}
-        if self.openmpi:
-            more = ["--oversubscribe", "--bind-to", "none"]
-            more += [word for name, value in variables.items() for word in ("-x", f"{name}={value}")]
-        else:
-            more = [word for name, value in variables.items() for word in ("-genv", name, value)]
-        command = [self.mpiexec, *more, "-n", str(ranks), str(program), *arguments]
-        environment = {**os.environ, **_BESIDE}
-        done = run_to_end(command, env=environment, check=True)
+        told = [*crowded(self.mpi), *for_ranks(self.mpi, variables)]
+        command = [str(self.mpi.mpiexec), *told, "-n", str(ranks), str(program), *arguments]
+        done = run_to_end(command, env={**os.environ, **_BESIDE}, check=True)
         return [line.split() for line in done.stdout.splitlines()]
 
 
-@pytest.fixture(scope="module", params=["mpi", "openmpi"])
-def kit(request: pytest.FixtureRequest, cache: Path) -> Kit:
-    found: Installation = request.getfixturevalue(request.param)
-    library = library_for(found, cache)
-    openmpi = found.library is Library.OPENMPI
-    return Kit(str(found.mpiexec), str(found.mpicc), openmpi, library)
+@pytest.fixture(scope="module")
+def kit(either: Installation, cache: Path) -> Kit:
+    return Kit(either, library_for(either, cache))
 
 
 def _by(tmp_path: Path, algorithm: str, radix: int = 2) -> Path:
@@ -127,7 +117,8 @@ def test_fortran(cache: Path, tmp_path: Path, name: str, interface: str) -> None
     mpicc, mpiexec, mpif90 = (shutil.which(f"{tool}.{name}") for tool in ("mpicc", "mpiexec", "mpif90"))
     if mpicc is None or mpiexec is None or mpif90 is None or shutil.which("gfortran") is None:
         pytest.skip(f"no Fortran for {name}")
-    kit = Kit(mpiexec, mpicc, name == "openmpi", library_for(find_mpi(mpiexec, os.environ), cache))
+    found = find_mpi(mpiexec, os.environ)
+    kit = Kit(found, library_for(found, cache))
     flags = (f"-D{interface}", "-w", "-fallow-argument-mismatch")
     lines = kit.ran(kit.compiled("alltoallv_fortran.F90", mpif90, *flags), 3, _by(tmp_path, "linear"))
     assert lines == [["alltoallv", "4", "0"], ["alltoallw", "4", "0"], ["alltoallv_in_place", "0", "0"]]
@@ -160,8 +151,7 @@ leak:libpmix
 
 
 def run(either: Installation, program: Path, ranks: int, cases: int, limit_s: float, **variables: str) -> None:
-    more = ["--oversubscribe", "--bind-to", "none"] if either.library is Library.OPENMPI else []
-    command = [str(either.mpiexec), *more, "-n", str(ranks), str(program), str(1000 + ranks), str(cases)]
+    command = [str(either.mpiexec), *crowded(either), "-n", str(ranks), str(program), str(1000 + ranks), str(cases)]
     environment = {**os.environ, **_ENVIRONMENT[either.library], **variables}
     done = run_to_end(command, timeout=limit_s, env=environment, check=True)
     assert f"{ranks} ranks, {cases} cases, 0 mismatches" in done.stdout

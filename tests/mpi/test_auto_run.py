@@ -24,10 +24,9 @@ from colltune.store.tuning import load_tuning, save_tuning
 FEW = r"nothing is tried: calls that can be tuned take [\d.]+% of its time, (most .* than 16 times|and no kind of call)"
 
 
-@pytest.fixture(params=["mpich", "openmpi"])
-def loop(request: pytest.FixtureRequest, tmp_path: Path) -> Measured:
-    mpi = request.getfixturevalue("mpi" if request.param == "mpich" else "openmpi")
-    return loop_on(mpi, tmp_path)[0]
+@pytest.fixture
+def loop(either: Installation, tmp_path: Path) -> Measured:
+    return loop_on(either, tmp_path)[0]
 
 
 def run(made: Measured, memory: Path, calls: int, code: int = 7, risk: str = "10%") -> str:

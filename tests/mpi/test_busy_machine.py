@@ -23,7 +23,7 @@ from colltune.measure.contract import Effort
 from colltune.measure.live import LiveSource
 from colltune.mpi.installation import Installation
 from colltune.session.doctor import diagnose
-from commands import run_to_end
+from commands import Done, run_to_end
 from compiled import program
 
 POINT = Point(Scenario("bcast", 1, 2, 1024), (DEFAULT,))
@@ -42,6 +42,11 @@ def spinners() -> Iterator[None]:
 
 def environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != VARIABLE}
+
+
+def colltune(*arguments: object) -> Done:
+    command = [sys.executable, "-m", "colltune", *map(str, arguments)]
+    return run_to_end(command, env=environment(), timeout=600, check=True)
 
 
 @pytest.mark.usefixtures("spinners")
@@ -77,19 +82,16 @@ def test_no_rank_of_a_short_launch_ends_before_what_it_used_is_read(either: Inst
     load = source_directory("load")
     sources = [load / name for name in ("watch.c", "load.c", "load_files.c")]
     asking = program(either.mpicc, "last_look.c", f"-I{load}", *sources)
-    done = run_to_end([str(either.mpiexec), "-n", "2", asking], env=environment() | AS_ROOT, timeout=120)
-    assert done.returncode == 0, done.stderr
+    command = [str(either.mpiexec), "-n", "2", asking]
+    done = run_to_end(command, env=environment() | AS_ROOT, timeout=120, check=True)
     # The window is 0.1 s, from the start of the watch on.
     assert float(done.stdout) > 0.05
 
 
 @pytest.mark.usefixtures("spinners")
 def test_a_tuning_beside_them_proves_nothing_and_says_why(either: Installation, tmp_path: Path) -> None:
-    words = ["tune", "bcast", "--max-size", "64", "--ppn", "2", "--budget", "10s", "--mpiexec", str(either.mpiexec)]
-    done = run_to_end(
-        [sys.executable, "-m", "colltune", *words, "--out", str(tmp_path / "tuned")], env=environment(), timeout=600
-    )
-    assert done.returncode == 0, done.stderr
+    words = ["tune", "bcast", "--max-size", "64", "--ppn", "2", "--budget", "10s", "--mpiexec", either.mpiexec]
+    done = colltune(*words, "--out", tmp_path / "tuned")
     summary = json.loads((tmp_path / "tuned" / "tuning.json").read_text())["summary"]
     assert "kept" not in {decision["verdict"] for decision in summary["gate"]}
     sentence = Disturbance(**summary["disturbance"]).sentence
@@ -102,9 +104,7 @@ def test_a_tuning_beside_them_proves_nothing_and_says_why(either: Installation, 
 
 @pytest.mark.usefixtures("spinners")
 def test_doctor_beside_them_says_what_to_do_and_the_command_for_afterwards(either: Installation) -> None:
-    words = ["doctor", "--ppn", "2", "--mpiexec", str(either.mpiexec)]
-    done = run_to_end([sys.executable, "-m", "colltune", *words], env=environment(), timeout=600)
-    assert done.returncode == 0, done.stderr
+    done = colltune("doctor", "--ppn", "2", "--mpiexec", either.mpiexec)
     told = dict(line.split(maxsplit=1) for line in done.stdout.replace("not ready", "not_ready").splitlines())
     assert "end them, or wait" in told["not_ready"]
     assert told["afterwards"].partition(" ")[2].startswith(f"tune bcast allreduce --mpiexec {either.mpiexec} --ppn 2")

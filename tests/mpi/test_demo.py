@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from colltune.core.proven import Verdict
 from colltune.mpi.installation import Installation
@@ -60,13 +59,9 @@ def test_a_machine_without_an_mpi_sees_the_recorded_cluster_and_what_is_missing(
     assert f"runs      {kept[0].choice}" in told
 
 
-@pytest.mark.parametrize("library", ["mpi", "openmpi"])
-def test_both_halves_end_with_a_command_that_runs_as_printed(
-    library: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    mpi: Installation = request.getfixturevalue(library)
+def test_both_halves_end_with_a_command_that_runs_as_printed(either: Installation, tmp_path: Path) -> None:
     (tmp_path / "tuned").mkdir()  # a user's own
-    done = demo(tmp_path, mpi.mpiexec)
+    done = demo(tmp_path, either.mpiexec)
     assert done.returncode == 0, done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["demo", "tuned"]
     here = done.stdout.partition("2 of 2")[2]
@@ -78,4 +73,4 @@ def test_both_halves_end_with_a_command_that_runs_as_printed(
     command = ["bash", "-c", f"{lines[0]}; env; command -v mpiexec"]
     ran = run_to_end(command, cwd="/", env=dict(os.environ), check=True)
     assert str(tmp_path / "demo" / "here") in ran.stdout
-    assert Path(ran.stdout.splitlines()[-1]).resolve() == mpi.mpiexec.resolve()
+    assert Path(ran.stdout.splitlines()[-1]).resolve() == either.mpiexec.resolve()

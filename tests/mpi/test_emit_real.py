@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from jobs import legal_calls
+from jobs import in_force, legal_calls
 from one_call import OneCall, making, messages, ucx_counter
 
 from colltune.catalog import load
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import COLLECTIVES, DEFAULT, Choice, SizeBasis, parse_choice
-from colltune.emit.contract import variables_for
 from colltune.emit.mpich.selection_file import GENERAL_FILE, MpichEmitter
 from colltune.emit.mpich.tree import Call, Tree, decide, format_tree, parse_tree
 from colltune.mpi.installation import Installation
@@ -33,10 +32,7 @@ def run(mpi: Installation, emitter: MpichEmitter, tmp_path: Path) -> Run:
     def run(
         ranks: int, command: Sequence[str], rule_sets: Sequence[RuleSet], **variables: str
     ) -> subprocess.CompletedProcess[str]:
-        files = emitter.emit(rule_sets)
-        for name, content in files.items():
-            (tmp_path / name).write_bytes(content)
-        environment = {**os.environ, **QUIET, **variables, **variables_for(emitter, tmp_path, files)}
+        environment = {**os.environ, **QUIET, **variables, **in_force(emitter, tmp_path, rule_sets)}
         return run_to_end([str(mpi.mpiexec), "-n", str(ranks), *command], env=environment)
 
     return run
@@ -244,20 +240,19 @@ def test_a_posix_file_hands_calls_inside_a_node_to_the_general_one(
     """Two nodes of three ranks: a general file that ends the job where three ranks ask it about 4,096 bytes."""
     if emitter.version < (5, 0):
         pytest.skip("older versions tell the communicators of nodes and leaders apart")
-    files = emitter.emit([RuleSet.always("bcast", SizeBasis.MESSAGE, parse_choice(choice))])
-    general = parse_tree(files[GENERAL_FILE])
+    named = in_force(emitter, tmp_path, [RuleSet.always("bcast", SizeBasis.MESSAGE, parse_choice(choice))])
+    general = parse_tree((tmp_path / GENERAL_FILE).read_bytes())
     intra = general["collective=bcast"]["comm_type=intra"]
     rest = list(intra)[-1]  # of those that are not the parent: what it is called follows from what stands before it
     inner = intra[rest]
     trap: Tree = {"algorithm=MPIR_Allgather_intra_ring": {}}
     sizes: Tree = {"avg_msg_size<=4095": inner, "avg_msg_size<=4096": trap, "avg_msg_size=any": inner}
     intra[rest] = {"comm_size<=2": inner, "comm_size=any": sizes}
-    for name, content in {**files, GENERAL_FILE: format_tree(general)}.items():
-        (tmp_path / name).write_bytes(content)
+    (tmp_path / GENERAL_FILE).write_bytes(format_tree(general))
     settings = {"MPIR_CVAR_NUM_CLIQUES": "2", "MPIR_CVAR_POSIX_NUM_COLLS_THRESHOLD": "0", "LD_PRELOAD": ucx_counter()}
     answer = run_to_end(
         [str(mpi.mpiexec), "-n", "6", *making(mpi.mpicc, [("bcast", 4096)], 6)],
-        env={**os.environ, **QUIET, **settings, **variables_for(emitter, tmp_path, files)},
+        env={**os.environ, **QUIET, **settings, **named},
     )
     assert (answer.returncode != 0) == reached, answer.stderr
 

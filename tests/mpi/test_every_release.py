@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from jobs import OPENMPI
+from jobs import OPENMPI, in_force
 from one_call import algorithms, making, messages, namer, ucx_counter
 
 from colltune.bench.backends import open_backend
@@ -20,7 +20,6 @@ from colltune.core.errors import InputError
 from colltune.core.rules import Rule, RuleSet
 from colltune.core.sample import Choice, Scenario
 from colltune.core.space import shapes
-from colltune.emit.contract import variables_for
 from colltune.emit.thresholds import fit, format_fits, parse_thresholds, thresholds_file
 from colltune.mpi.detect import find_mpi
 from colltune.mpi.installation import Installation
@@ -83,11 +82,7 @@ def files_for(mpi: Installation, short: str, long: str, place: Path) -> dict[str
     basis = backend.catalogue.collective("bcast").basis
     rules = (Rule(None, None, BOUND, Choice(short)), Rule(None, None, None, Choice(long)))
     rule_set = backend.expressible(RuleSet("bcast", basis, rules), shapes(1, RANKS))
-    files = backend.emitter.emit([rule_set])
-    place.mkdir()
-    for name, data in files.items():
-        (place / name).write_bytes(data)
-    return variables_for(backend.emitter, place, files)
+    return in_force(backend.emitter, place, [rule_set])
 
 
 def printed(mpi: Installation, command: list[str], variables: dict[str, str]) -> str:
@@ -186,8 +181,7 @@ def test_mpich_3_takes_the_algorithm_that_the_fitted_threshold_says(fast_to: int
     variables = parse_thresholds(format_fits([fitted]), thresholds_file(8))
     count = program(Path(os.environ[THRESHOLDS]) / "bin" / "mpicc", "alltoall_peers.c")
     command = [str(Path(sys.executable).with_name("mpiexec")), "-n", "8", count]
-    done = run_to_end(command, env={**os.environ, **variables, "MPIR_CVAR_CH3_NOLOCAL": "1"})
-    assert done.returncode == 0, done.stderr[-2000:]
+    done = run_to_end(command, env={**os.environ, **variables, "MPIR_CVAR_CH3_NOLOCAL": "1"}, check=True)
     assert done.stdout.split() == [str(peers)] * 8
 
 

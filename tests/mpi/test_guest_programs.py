@@ -10,7 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from guests import Guest, guest_in
+from guests import guest_in
+from jobs import for_mpi4py
 from live_jobs import live, sanitized
 from test_intelmpi_real import MPIEXEC as INTEL
 
@@ -47,13 +48,13 @@ _ENDS = (
 class Programs:
     """The programs of one MPI, with rules for the calls of every collective that has any."""
 
-    def __init__(self, guest: Guest, directory: Path, sources: Sequence[str] = SOURCES) -> None:
-        self.guest = guest
+    def __init__(self, mpi: Installation, directory: Path, sources: Sequence[str] = SOURCES) -> None:
+        self.guest = guest = guest_in(mpi, directory, "guest_worlds.c", every=True)
         self.ranks = 3 if guest.openmpi else 2  # waiting ranks of MPICH keep the cores from each other
-        self.kit = live(guest.bench.installation, directory)
-        self.paths = {source: program(self.kit.bench.installation.mpicc, source) for source in sources}
+        self.kit = live(mpi, directory)
+        self.paths = {source: program(mpi.mpicc, source) for source in sources}
         if SOURCES[-1] in sources:
-            self.paths["PLUG_IN"] = str(shared(SOURCES[-1], compiler=self.kit.bench.installation.mpicc))
+            self.paths["PLUG_IN"] = str(shared(SOURCES[-1], compiler=mpi.mpicc))
         rules = guest.variables["COLLTUNE_SELECT"]
         none = directory / "none.rules"
         none.write_bytes(self.kit.emit())
@@ -92,22 +93,23 @@ class Programs:
             self.runs[command] = self.outcome({}, *command)
         return self.runs[command]
 
+    def ends_as_without(self, mode: str, *command: str) -> list[str]:
+        """In ``mode`` too it ends well and says the same: its lines on standard output."""
+        code, lines, said = self.without(*command)
+        assert code == 0, said
+        assert self.outcome(self.told(mode), *command) == (code, lines, said)
+        return lines
 
-@pytest.fixture(scope="module", params=["mpi", "openmpi"])
-def programs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Programs:
-    directory = tmp_path_factory.mktemp("programs")
-    return Programs(
-        guest_in(request.getfixturevalue(request.param), directory, "guest_worlds.c", every=True), directory
-    )
+
+@pytest.fixture(scope="module")
+def programs(either: Installation, tmp_path_factory: pytest.TempPathFactory) -> Programs:
+    return Programs(either, tmp_path_factory.mktemp("programs"))
 
 
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("mode", MODES)
 def test_a_program_ends_as_without_the_library(programs: Programs, mode: str, source: str) -> None:
-    code, lines, said = programs.without(source, "all")
-    assert code == 0, said
-    assert len(lines) >= programs.ranks * 3
-    assert programs.outcome(programs.told(mode), source, "all") == (code, lines, said)
+    assert len(programs.ends_as_without(mode, source, "all")) >= programs.ranks * 3
 
 
 @pytest.mark.parametrize("end", _ENDS)
@@ -122,14 +124,10 @@ def test_a_program_in_python_ends_as_without_the_library(
     programs: Programs, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By mpi4py, which finds the MPI by its name when it is imported."""
-    installation = programs.guest.bench.installation
-    monkeypatch.setenv("MPI4PY_MPIABI", "openmpi" if programs.guest.openmpi else "mpich")
-    monkeypatch.setenv("LD_LIBRARY_PATH", str(installation.libmpi.parent))
-    command = (sys.executable, str(NATIVE / "guest_python.py"))
-    code, lines, said = programs.without(*command)
-    assert code == 0, said
+    for name, value in for_mpi4py(programs.guest.bench.installation).items():
+        monkeypatch.setenv(name, value)
+    lines = programs.ends_as_without(mode, sys.executable, str(NATIVE / "guest_python.py"))
     assert len(lines) >= programs.ranks * 3
-    assert programs.outcome(programs.told(mode), *command) == (code, lines, said)
 
 
 @pytest.mark.slow
@@ -158,8 +156,7 @@ def fortran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         installation = find_mpi(f"mpiexec.{request.param}", os.environ)
     except InputError as error:
         pytest.skip(str(error))
-    directory = tmp_path_factory.mktemp("fortran")
-    made = Programs(guest_in(installation, directory, "guest_worlds.c", every=True), directory, ())
+    made = Programs(installation, tmp_path_factory.mktemp("fortran"), ())
     made.paths["FORTRAN"] = str(compiled(wrapper, "-w", "-fallow-argument-mismatch", "guest_fortran.f90"))
     return made
 
@@ -167,10 +164,7 @@ def fortran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 @pytest.mark.parametrize("mode", MODES)
 def test_a_program_in_fortran_ends_as_without_the_library(fortran: Programs, mode: str) -> None:
     """By mpi_f08: what it makes of constants, of functions in Fortran and of parts of arrays comes through."""
-    code, lines, said = fortran.without("FORTRAN")
-    assert code == 0, said
-    assert len(lines) == fortran.ranks * 6
-    assert fortran.outcome(fortran.told(mode), "FORTRAN") == (code, lines, said)
+    assert len(fortran.ends_as_without(mode, "FORTRAN")) == fortran.ranks * 6
 
 
 def _refuses_once(programs: Programs, mode: str, *command: str) -> None:
@@ -189,8 +183,7 @@ def standard(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Pro
     wrapper = mpi.mpicc.with_name("mpicc_abi")
     if not wrapper.exists():
         pytest.skip("this MPI has no library of the standard ABI")
-    directory = tmp_path_factory.mktemp("standard")
-    made = Programs(guest_in(mpi, directory, "guest_worlds.c", every=True), directory, ())
+    made = Programs(mpi, tmp_path_factory.mktemp("standard"), ())
     made.paths |= {source: program(wrapper, source) for source in SOURCES}
     return made
 
@@ -214,8 +207,7 @@ def test_mpi4py_of_the_standard_abi_ends_as_without_the_library(
 
 @pytest.fixture(scope="module")
 def mpich(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Programs:
-    directory = tmp_path_factory.mktemp("mpich")
-    return Programs(guest_in(mpi, directory, "guest_worlds.c", every=True), directory)
+    return Programs(mpi, tmp_path_factory.mktemp("mpich"))
 
 
 @pytest.fixture

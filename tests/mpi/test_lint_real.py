@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from jobs import OPENMPI, QUIET, legal_calls
+from jobs import OPENMPI, QUIET, crowded, legal_calls
 
 import compiled
 from colltune.catalog import Catalogue, load
@@ -177,7 +177,7 @@ def _ran(mpi: Installation, one: Mutant, place: Path, layout: dict[str, str], ev
         arguments += ["--sizes", f"{name}={','.join(map(str, sizes))}"]
     if every_call:
         variables["MALLOC_PERTURB_"] = "90"
-    command = [*_mpiexec(mpi, one, ranks[-1]), str(program(mpi)), *arguments]
+    command = [*_mpiexec(mpi, ranks[-1]), str(program(mpi)), *arguments]
     result = run_conformance(command, _environment(one, variables), _PATIENCE_S)
     if result.passed:
         return "right"
@@ -189,7 +189,7 @@ def _ran(mpi: Installation, one: Mutant, place: Path, layout: dict[str, str], ev
 
 def _ran_one_byte(mpi: Installation, one: Mutant, place: Path) -> str:
     """The smallest call with an order: the check of results has its ordered operation on four bytes and more."""
-    command = [*_mpiexec(mpi, one, RANKS[-1]), compiled.program(mpi.mpicc, "reduce_one.c")]
+    command = [*_mpiexec(mpi, RANKS[-1]), compiled.program(mpi.mpicc, "reduce_one.c")]
     environment = _environment(one, _written(one, place))
     done = run_to_end(command, env=environment, timeout=_PATIENCE_S)
     wrong = sorted(line for line in done.stdout.splitlines() if line.startswith("wrong: "))
@@ -206,9 +206,8 @@ def _written(one: Mutant, place: Path) -> dict[str, str]:
     return variables
 
 
-def _mpiexec(mpi: Installation, one: Mutant, ranks: int) -> list[str]:
-    many = ["--oversubscribe"] if one.library == "openmpi" else []
-    return [str(mpi.mpiexec), *many, "-n", str(ranks)]
+def _mpiexec(mpi: Installation, ranks: int) -> list[str]:
+    return [str(mpi.mpiexec), *crowded(mpi), "-n", str(ranks)]
 
 
 def _environment(one: Mutant, variables: dict[str, str]) -> dict[str, str]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from jobs import colltune
+from jobs import colltune, crowded
 from live_jobs import Live, live, sanitized
 from one_call import OneCall, making, messages, ucx_counter
 
@@ -19,11 +19,6 @@ from colltune.store.tuning import load_tuning
 
 # No library has more choices of one collective than this.
 MOST_CHOICES = 18
-
-
-@pytest.fixture(params=["mpich", "openmpi"])
-def either(request: pytest.FixtureRequest, tmp_path: Path) -> Live:
-    return live(request.getfixturevalue("mpi" if request.param == "mpich" else "openmpi"), tmp_path)
 
 
 def choices_of(mpi: Live, name: str) -> tuple[Choice, ...]:
@@ -115,36 +110,36 @@ def test_persistent_calls_without_rules_follow_a_variable_of_the_whole_job(
     assert sent(mpi, mpi.emit(), [call])[call] != due
 
 
-def test_no_library_has_more_choices_than_are_tried(either: Live) -> None:
-    assert 0 < max(len(choices_of(either, name)) for name in NONBLOCKING) <= MOST_CHOICES
+def test_no_library_has_more_choices_than_are_tried(on_either: Live) -> None:
+    assert 0 < max(len(choices_of(on_either, name)) for name in NONBLOCKING) <= MOST_CHOICES
 
 
 @pytest.mark.parametrize(
     "number", [pytest.param(n, marks=[] if n in (0, 2) else [pytest.mark.slow]) for n in range(MOST_CHOICES)]
 )
-def test_every_choice_is_right_at_1_to_8_ranks(either: Live, number: int) -> None:
-    if number >= max(len(choices_of(either, name)) for name in NONBLOCKING):
+def test_every_choice_is_right_at_1_to_8_ranks(on_either: Live, number: int) -> None:
+    if number >= max(len(choices_of(on_either, name)) for name in NONBLOCKING):
         pytest.skip("it has no more choices")
-    rule_sets = prefer(either, number)
+    rule_sets = prefer(on_either, number)
     arguments = replay_arguments(range(1, 9), rule_sets, short=True, collectives=NONBLOCKING, max_bytes=1 << 18)
-    done = either.replay(8, either.emit(*rule_sets), arguments, MPIR_CVAR_NUM_CLIQUES="2")
+    done = on_either.replay(8, on_either.emit(*rule_sets), arguments, MPIR_CVAR_NUM_CLIQUES="2")
     assert "selector is off" not in done.stderr
 
 
-def test_the_library_is_clean_under_sanitizers(either: Live) -> None:
-    rule_sets = prefer(either, 1)
+def test_the_library_is_clean_under_sanitizers(on_either: Live) -> None:
+    rule_sets = prefer(on_either, 1)
     arguments = replay_arguments([2, 3], rule_sets, short=True, collectives=NONBLOCKING, max_bytes=1 << 16)
-    told = {"COLLTUNE_PROFILE": str(either.directory / "profile"), "ASAN_OPTIONS": "detect_leaks=0"}
-    sanitized(either).replay(3, either.emit(*rule_sets), arguments, **told)
+    told = {"COLLTUNE_PROFILE": str(on_either.directory / "profile"), "ASAN_OPTIONS": "detect_leaks=0"}
+    sanitized(on_either).replay(3, on_either.emit(*rule_sets), arguments, **told)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("checked", [False, True], ids=["plain", "sanitizers"])
 @pytest.mark.parametrize("number", range(5))
-def test_every_call_of_the_whole_replay_is_right(either: Live, number: int, checked: bool) -> None:
-    kit, rule_sets = sanitized(either) if checked else either, prefer(either, number)
+def test_every_call_of_the_whole_replay_is_right(on_either: Live, number: int, checked: bool) -> None:
+    kit, rule_sets = sanitized(on_either) if checked else on_either, prefer(on_either, number)
     arguments = replay_arguments(range(1, 9), rule_sets, collectives=NONBLOCKING)
-    kit.replay(8, either.emit(*rule_sets), arguments, ASAN_OPTIONS="detect_leaks=0")
+    kit.replay(8, on_either.emit(*rule_sets), arguments, ASAN_OPTIONS="detect_leaks=0")
 
 
 def test_an_operation_that_does_not_commute_keeps_the_default(openmpi: Installation, tmp_path: Path) -> None:
@@ -171,10 +166,9 @@ def test_open_mpi_is_tuned_by_the_selector_alone(openmpi: Installation, tmp_path
     said = " ".join((done.stdout + done.stderr).split())
     assert f"no file of this MPI decides {unsaid}: `colltune run --via live` does" in said
     assert "run --via live" in said.partition("use it")[2]
-    crowded = ["--oversubscribe", "--bind-to", "none"]
     sizes = [word for name in names for word in ("--sizes", f"{name}=6000")]
     calls = [*replay_arguments([4], short=True, collectives=names), *sizes]
-    job = [str(openmpi.mpiexec), *crowded, "-n", "4", str(build(openmpi.mpicc, PROGRAM)), *calls]
+    job = [str(openmpi.mpiexec), *crowded(openmpi), "-n", "4", str(build(openmpi.mpicc, PROGRAM)), *calls]
     by_file = colltune("run", str(tuned), "--", *job)
     assert f"no file of this MPI decides {unsaid}: for these use --via live" in by_file.stderr
     by_selector = colltune("run", "--prove", "--via", "live", str(tuned), "--", *job, code=0)

@@ -19,11 +19,6 @@ from colltune.store.tuning import Tuning, load_tuning, save_tuning
 from compiled import shared
 
 
-@pytest.fixture(params=["mpich", "openmpi"])
-def either(request: pytest.FixtureRequest, tmp_path: Path) -> Live:
-    return live(request.getfixturevalue("mpi" if request.param == "mpich" else "openmpi"), tmp_path)
-
-
 @pytest.fixture
 def on_openmpi(openmpi: Installation, tmp_path: Path) -> Live:
     return live(openmpi, tmp_path)
@@ -96,12 +91,12 @@ rule - - - {1}
 
 
 @pytest.mark.parametrize("chosen", [True, False])
-def test_gather_and_scatter_are_made_of_other_calls_where_a_rule_says_so(either: Live, chosen: bool) -> None:
+def test_gather_and_scatter_are_made_of_other_calls_where_a_rule_says_so(on_either: Live, chosen: bool) -> None:
     """Every form of them: types with gaps, in place, any root, communicators of 1 to 4 ranks, and of two groups."""
-    beside = shared("gathers_by_others.c", compiler=either.bench.installation.mpicc)
+    beside = shared("gathers_by_others.c", compiler=on_either.bench.installation.mpicc)
     rules = MOCK_UPS.replace(b"{0}", b"0" if chosen else b"-").replace(b"{1}", b"1" if chosen else b"-")
     replayed = replay_arguments(range(1, 5), short=True, collectives=["gather", "scatter"])
-    done = either.replay(4, rules, replayed, beside)
+    done = on_either.replay(4, rules, replayed, beside)
     assert ("reached gatherv" in done.stderr, "reached scatterv" in done.stderr) == (chosen, chosen)
 
 
@@ -120,19 +115,19 @@ def prefer(mpi: Live, number: int) -> list[RuleSet]:
 
 
 @pytest.mark.parametrize("number", [1, 2, *(pytest.param(n, marks=pytest.mark.slow) for n in range(3, 19))])
-def test_whatever_the_rules_prefer_every_legal_call_works(either: Live, number: int) -> None:
-    rule_sets = prefer(either, number)
-    either.replay(4, either.emit(*rule_sets), replay_arguments([2, 3, 4], rule_sets, short=True))
+def test_whatever_the_rules_prefer_every_legal_call_works(on_either: Live, number: int) -> None:
+    rule_sets = prefer(on_either, number)
+    on_either.replay(4, on_either.emit(*rule_sets), replay_arguments([2, 3, 4], rule_sets, short=True))
 
 
 @pytest.mark.parametrize("number", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3))])
-def test_the_library_is_clean_under_sanitizers(either: Live, number: int) -> None:
+def test_the_library_is_clean_under_sanitizers(on_either: Live, number: int) -> None:
     """Selector and profile on every legal call: no byte beyond a buffer, and nothing that C leaves undefined."""
-    checked = sanitized(either)
-    rule_sets = prefer(either, number)
+    checked = sanitized(on_either)
+    rule_sets = prefer(on_either, number)
     done = checked.replay(
-        3, either.emit(*rule_sets), replay_arguments([3], rule_sets, short=True, max_bytes=20_000),
-        COLLTUNE_PROFILE=str(either.directory / "profile"), COLLTUNE_MEASURE=str(either.directory / "measure"),
+        3, on_either.emit(*rule_sets), replay_arguments([3], rule_sets, short=True, max_bytes=20_000),
+        COLLTUNE_PROFILE=str(on_either.directory / "profile"), COLLTUNE_MEASURE=str(on_either.directory / "measure"),
         COLLTUNE_MEASURE_SHARE="50", ASAN_OPTIONS="detect_leaks=0",
     )  # fmt: skip
     assert "selector is off" not in done.stderr
@@ -156,16 +151,16 @@ def test_what_runs_below_a_composition_meets_its_needs(mpi: Installation, tmp_pa
     assert "selector is off" not in done.stderr
 
 
-def test_threads_that_call_at_once_are_refused(either: Live) -> None:
+def test_threads_that_call_at_once_are_refused(on_either: Live) -> None:
     """Nor is anything measured where they do."""
-    rules = either.emit(RuleSet.always("bcast", SizeBasis.MESSAGE, either.bench.catalogue.choices("bcast")[1]))
+    rules = on_either.emit(RuleSet.always("bcast", SizeBasis.MESSAGE, on_either.bench.catalogue.choices("bcast")[1]))
     arguments = ["--thread-level", "multiple", "--ranks", "2", "--short", "--only", "bcast"]
-    measured = {"COLLTUNE_MEASURE": str(either.directory / "measure")}
+    measured = {"COLLTUNE_MEASURE": str(on_either.directory / "measure")}
     for variables in ({}, measured):
-        done = either.replay(2, rules, arguments, **variables)
+        done = on_either.replay(2, rules, arguments, **variables)
         assert "live selector is off: the program asked for MPI_THREAD_MULTIPLE" in done.stderr
         assert "refused" not in done.stdout
-    assert not any("\ncell " in path.read_text() for path in either.directory.glob("measure.*"))
+    assert not any("\ncell " in path.read_text() for path in on_either.directory.glob("measure.*"))
 
 
 @pytest.mark.parametrize(
@@ -197,14 +192,14 @@ def test_of_two_files_the_one_that_cannot_be_read_is_named(on_openmpi: Live, unr
     assert f"live selector is off: {tmp_path / 'missing'} cannot be read" in done.stderr
 
 
-def test_a_tuning_says_by_which_way_it_is_in_force(either: Live, tmp_path: Path) -> None:
-    bench = either.bench
+def test_a_tuning_says_by_which_way_it_is_in_force(on_either: Live, tmp_path: Path) -> None:
+    bench = on_either.bench
     choice = bench.catalogue.choices("bcast")[1]
     rules = RuleSet.always("bcast", live_basis(bench.catalogue, "bcast"), choice)
     tuning = Tuning(bench.environment, {"bcast": RuleSet.always("bcast", rules.basis)}, {}, {})
     save_tuning(tmp_path, with_live(bench, tuning, {"bcast": rules}))
     tuning = load_tuning(tmp_path)
-    assert tuning.files == {f"{FOLDER}/{LIVE_FILE}": either.emit(rules)}
+    assert tuning.files == {f"{FOLDER}/{LIVE_FILE}": on_either.emit(rules)}
     scenario = Scenario("bcast", 1, 4, 64)
 
     def here() -> Installation:

@@ -16,10 +16,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(why_not() is not None, reason
 NATIVE = Path(__file__).parents[1] / "native"
 
 
-@pytest.fixture(params=["mpich", "openmpi"])
-def site(request: pytest.FixtureRequest, four_nodes: NamespaceCluster, tmp_path: Path) -> Site:
-    mpi: Installation = request.getfixturevalue("mpi" if request.param == "mpich" else "openmpi")
-    return Site.open(four_nodes, mpi, tmp_path / "site", 2)
+@pytest.fixture
+def site(either: Installation, four_nodes: NamespaceCluster, tmp_path: Path) -> Site:
+    return Site.open(four_nodes, either, tmp_path / "site", 2)
 
 
 @pytest.mark.parametrize(

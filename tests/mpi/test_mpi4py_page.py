@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from jobs import OPENMPI, QUIET
+from jobs import ON_EITHER, crowded, for_mpi4py
 
 from colltune.bench.workbench import MachineOptions, open_workbench
 from colltune.core.rules import Rule, RuleSet
@@ -27,16 +27,9 @@ RING = {
 
 def printed(mpi: Installation, program: str, place: Path, *words: str) -> list[float]:
     (place / "choose.py").write_text(program, encoding="utf-8")
-    of_openmpi = mpi.library is Library.OPENMPI
-    more = ["--allow-run-as-root", "--oversubscribe"] if of_openmpi else []
-    environment = {
-        **os.environ, **OPENMPI, **QUIET,
-        "PYTHONPATH": os.pathsep.join(sys.path),
-        "MPI4PY_MPIABI": "openmpi" if of_openmpi else "mpich",
-        "LD_LIBRARY_PATH": str(mpi.libmpi.parent),
-    }  # fmt: skip
-    command = [str(mpi.mpiexec), *more, "-n", "4", sys.executable, "choose.py", *words]
-    done = run_to_end(command, cwd=place, env=environment, check=True)
+    around = {**os.environ, **ON_EITHER, **for_mpi4py(mpi), "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [str(mpi.mpiexec), *crowded(mpi), "-n", "4", sys.executable, "choose.py", *words]
+    done = run_to_end(command, cwd=place, env=around, check=True)
     return [float(word) for word in done.stdout.strip().strip("[]").split(",")]
 
 

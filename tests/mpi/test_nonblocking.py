@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from jobs import QUIET, colltune
+from jobs import QUIET, colltune, in_force
 from one_call import making, messages, ucx_counter
 
 from colltune.catalog import Need, load
 from colltune.core.rules import RuleSet
 from colltune.core.sample import DEFAULT, NONBLOCKING, Choice, Status
-from colltune.emit.contract import variables_for
 from colltune.emit.mpich.selection_file import GENERAL_FILE, MpichEmitter
 from colltune.emit.mpich.tree import parse_tree
 from colltune.machine.compile import build
@@ -66,10 +65,8 @@ def test_every_choice_of_a_file_is_right_at_1_to_8_ranks(
 ) -> None:
     """Three calls under way at once, completed in orders that differ from rank to rank, all types and operations."""
     rule_sets = always(mpi, number)
-    files = emitter.emit(rule_sets)
-    for name, content in files.items():
-        (tmp_path / name).write_bytes(content)
-    result = replay(mpi, conformance, {**TWO_NODES, **variables_for(emitter, tmp_path, files)}, rule_sets)
+    variables = {**TWO_NODES, **in_force(emitter, tmp_path, rule_sets)}
+    result = replay(mpi, conformance, variables, rule_sets)
     assert result.passed, f"{[str(r.rules[0].choice) for r in rule_sets]}: {result.message}"
     assert result.cases > 400
 
@@ -79,14 +76,11 @@ def test_persistent_requests_are_right_at_each_start(
     mpi: Installation, emitter: MpichEmitter, tmp_path: Path, number: int
 ) -> None:
     """They take the file's choice when they are made; each is started forty times, beside others."""
-    rule_sets = always(mpi, number)
-    files = emitter.emit(rule_sets)
-    for name, content in files.items():
-        (tmp_path / name).write_bytes(content)
+    named = in_force(emitter, tmp_path, always(mpi, number))
     command = [str(mpi.mpiexec), "-n", "4", program(mpi.mpicc, "guest_kinds.c"), "persistent"]
     default, tuned = (
         run_to_end(command, env={**os.environ, **QUIET, **TWO_NODES, **variables}, check=True)
-        for variables in ({}, variables_for(emitter, tmp_path, files))
+        for variables in ({}, named)
     )
     assert sorted(tuned.stdout.splitlines()) == sorted(default.stdout.splitlines())
     assert tuned.stdout.count("persistent rank=") == 4
@@ -127,10 +121,7 @@ def test_the_file_decides_which_algorithm_runs(mpi: Installation, emitter: Mpich
     catalogue, seen = load("mpich", mpi.version), {}
     for number in range(MOST_CHOICES):
         rule_sets = always(mpi, number)
-        files = emitter.emit(rule_sets)
-        for name, content in files.items():
-            (tmp_path / name).write_bytes(content)
-        by_file = sent(mpi, variables_for(emitter, tmp_path, files))
+        by_file = sent(mpi, in_force(emitter, tmp_path, rule_sets))
         settings = {}
         for rule_set in rule_sets:
             settings |= dict(catalogue.settings(rule_set.collective, rule_set.rules[0].choice))
@@ -151,10 +142,8 @@ def tuned(mpi: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """By the best of what was measured, without the proof: whether something is faster is for the machine."""
     directory = tmp_path_factory.mktemp("tune") / "tuned"
     what = ["ibcast", "MPI_Iallreduce", "ialltoall", "--min-size", "1KiB", "--max-size", "4KiB", "--ppn", "2"]
-    done = colltune(
-        "tune", *what, "--gate", "off", "--budget", "100s", "--mpiexec", str(mpi.mpiexec), "--out", str(directory)
-    )
-    assert done.returncode == 0, done.stderr
+    where = ("--mpiexec", mpi.mpiexec, "--out", directory)
+    colltune("tune", *what, "--gate", "off", "--budget", "100s", *where, code=0)
     return directory
 
 
@@ -169,12 +158,10 @@ def test_a_tuning_measures_what_is_seen_and_writes_the_files(tuned: Path) -> Non
 
 
 def test_the_files_of_a_tuning_are_clean_replayed_and_verified(tuned: Path) -> None:
-    linted = colltune("lint", str(tuned))
-    assert linted.returncode == 0, linted.stdout + linted.stderr
+    colltune("lint", tuned, code=0)
     if not any(rule_set.departs for rule_set in load_tuning(tuned).rule_sets.values()):
         pytest.skip("nothing looked faster here")
-    checked = colltune("verify", "--results", str(tuned))
-    assert checked.returncode == 0, checked.stdout + checked.stderr
+    colltune("verify", "--results", tuned, code=0)
     verified = colltune("verify", str(tuned), "--launches", "3")
     assert verified.returncode in (0, 1), verified.stdout + verified.stderr  # 1: something is slower
     assert any(name in verified.stdout for name in ("ibcast", "iallreduce", "ialltoall"))

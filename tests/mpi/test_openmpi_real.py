@@ -4,11 +4,12 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from itertools import takewhile
 from pathlib import Path
 
 import pytest
-from jobs import OPENMPI, colltune
+from jobs import OPENMPI, SHORT, colltune, in_force, measure
 from one_call import NAMED, OneCall, algorithms, making, namer
 
 from colltune.bench.backends import open_backend
@@ -31,7 +32,6 @@ from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
 from commands import run_to_end
 
-SHORT = Effort(relative_width=0.5, box_s=0.0005, fewest=3, most=8, warm_up=1)
 # What runs, by choice, where the function is not called as the choice.
 FUNCTIONS = {
     "allgather linear": "basic_linear",
@@ -231,18 +231,15 @@ def test_whatever_a_file_prefers_every_legal_call_works(
             basis = emitter.catalogue.collective(name).basis
             rules = RuleSet.always(name, basis, choices[1:][number % (len(choices) - 1)])
             rule_sets.append(emitter.expressible(rules, shapes(1, 8)))
-    for name, data in emitter.emit(rule_sets).items():
-        (tmp_path / name).write_bytes(data)
+    variables = in_force(emitter, tmp_path, rule_sets)
     program = build(bench.installation.mpicc, "conformance", None)
-    variables = emitter.environment(tmp_path)
     command = bench.command([str(program), *replay_arguments([2, 3, 4], rule_sets, short=True)], variables)
     result = run_conformance(command.argv, {**bench.process_environment, **command.environment, **variables}, 200.0)
     assert result.passed, result.message
 
 
 def test_every_choice_of_the_catalogue_is_measured_and_right(bench: Workbench) -> None:
-    source = bench.launch(seed=1)
-    try:
+    with closing(bench.launch(seed=1)) as source:
         for name in COLLECTIVES:
             choices = bench.legal(Scenario(name, 1, 4, 0 if name == "barrier" else 4096))
             for ranks in (2, 4):
@@ -250,8 +247,6 @@ def test_every_choice_of_the_catalogue_is_measured_and_right(bench: Workbench) -
                 legal = tuple(choice for choice in choices if choice in bench.legal(scenario))
                 [(_, samples)] = list(source.measure([Point(scenario, legal)], SHORT))
                 assert [(s.choice, s.status) for s in samples] == [(choice, Status.OK) for choice in legal]
-    finally:
-        source.close()
 
 
 def test_a_launch_ends_when_it_is_told_to(bench: Workbench) -> None:
@@ -265,10 +260,7 @@ def test_what_does_not_fit_is_inapplicable_and_the_job_goes_on(bench: Workbench)
     source = bench.launch(seed=1)
     scenario = Scenario("alltoall", 1, 4, 64)
     wanted = Point(scenario, (DEFAULT, Choice("two_proc"), Choice("pairwise")))
-    try:
-        [(_, samples)] = list(source.measure([wanted], SHORT))
-    finally:
-        source.close()
+    samples = measure(source, [wanted])
     assert [s.status for s in samples] == [Status.OK, Status.INAPPLICABLE, Status.OK]
     assert source.launches == 1
 
@@ -281,12 +273,10 @@ def test_more_choices_than_the_agent_keeps_communicators_for(bench: Workbench) -
         for name in COLLECTIVES:
             scenario = Scenario(name, 1, 2, 0 if name == "barrier" else 1 << (6 + turn))
             points.append(Point(scenario, bench.legal(scenario)))
-    try:
-        found = list(source.measure(points, Effort(relative_width=9.0, box_s=1e-5, fewest=1, most=1, warm_up=0)))
-    finally:
-        source.close()
-    assert len(found) == len(points)
-    assert all(sample.status is Status.OK for _, samples in found for sample in samples)
+    once = Effort(relative_width=9.0, box_s=1e-5, fewest=1, most=1, warm_up=0)
+    samples = measure(source, points, once)
+    assert len(samples) == sum(len(point.choices) for point in points)
+    assert {sample.status for sample in samples} == {Status.OK}
 
 
 def test_tune_run_check_verify_and_explain(openmpi: Installation, tmp_path: Path) -> None:

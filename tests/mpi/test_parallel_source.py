@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,58 +42,46 @@ def point(collective: str, nodes: int, size_bytes: int, *names: str) -> Point:
 
 
 def test_disjoint_points_run_at_once_and_rank_0_serves_both(jobs: Jobs) -> None:
-    source = four_nodes(jobs)
-    try:
+    with closing(four_nodes(jobs)) as source:
         slow = replace(SHORT, relative_width=1e-9, box_s=0.5, fewest=50, most=20000)
         first = source.begin(point("bcast", 2, 4096, "default"), slow, (0, 1))
         tickets = [source.begin(point("bcast", 2, 8, "default"), SHORT, (2, 3)) for _ in range(3)]
         order = [source.next_answer().ticket for _ in range(4)]
-    finally:
-        source.close()
     # Rank 0 was busy with the first all the time, and passed on requests and answers of the others.
     assert order == [*tickets, first]
     assert jobs.launches == 1
 
 
 def test_any_nodes_in_any_order_give_right_results(jobs: Jobs) -> None:
-    source = four_nodes(jobs)
-    try:
+    with closing(four_nodes(jobs)) as source:
         for turn in range(40):  # places come and go, so communicators are made anew
             for nodes in ((0, 2), (1, 3)) if turn % 2 else ((0, 3), (1, 2)):
                 source.begin(point("allreduce", 2, 64 << turn % 3, "default", "recursive_doubling"), SHORT, nodes)
             if turn % 5 == 0:
                 source.begin(point("alltoall", 4, 16, "default", "pairwise"), SHORT)
         samples = answers(source)
-    finally:
-        source.close()
     assert len(samples) == 176
     assert {sample.status for sample in samples} == {Status.OK}
 
 
 def test_points_of_any_shapes_in_a_row_come_in_order_with_right_results(jobs: Jobs) -> None:
-    source = four_nodes(jobs)
     points = [
         point(collective, nodes, 16 << turn, "default")
         for turn in range(8)
         for nodes in (2, 4, 3, 2, 3, 4)
         for collective in ("allreduce", "allgather")
     ]
-    try:
+    with closing(four_nodes(jobs)) as source:
         answered = list(source.measure(points, SHORT))
-    finally:
-        source.close()
     assert [one for one, _ in answered] == points
     assert {sample.status for _, samples in answered for sample in samples} == {Status.OK}
     assert jobs.launches == 1
 
 
 def test_what_shares_a_node_waits(jobs: Jobs) -> None:
-    source = four_nodes(jobs)
-    try:
+    with closing(four_nodes(jobs)) as source:
         tickets = [source.begin(point("bcast", 2, 8, "default"), SHORT, nodes) for nodes in ((1, 2), (2, 3), (0, 3))]
         assert [source.next_answer().ticket for _ in tickets] == tickets
-    finally:
-        source.close()
 
 
 @pytest.mark.parametrize("how", ["abort", "hang"])

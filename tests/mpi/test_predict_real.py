@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from jobs import colltune
 
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.errors import InputError
@@ -125,16 +126,15 @@ def test_a_tuning_of_this_machine_is_kept(bench: Workbench, tmp_path: Path):
 
 def test_the_command_and_a_job_under_its_files(bench: Workbench, mpi: Installation, tmp_path: Path):
     out = tmp_path / "tuned"
-    colltune = [sys.executable, "-c", "from colltune.cli import main; main()"]
     options = ["--mpiexec", str(mpi.mpiexec), "--out", str(out), "--ppn", "8", "--nodes", "4"]
-    said = run_to_end([*colltune, "predict", *options], check=True)
+    said = colltune("predict", *options, code=0)
     assert "keep it" in said.stdout
     assert "nothing was measured or proven" in said.stdout
     tuning = load_tuning(out)
     assert tuning.summary.prediction is not None
     assert tuned_sizes(out)["allgather"][0] == 1
     job = [str(mpi.mpiexec), "-n", "2", program(mpi.mpicc, "one_sum.c")]
-    run = run_to_end([*colltune, "run", str(out), "--", *job], check=True)
+    run = colltune("run", str(out), "--", *job, code=0)
     predicted = "predicted from other clusters' times, not proven"
     assert predicted in run.stderr
     for words in (
@@ -144,41 +144,39 @@ def test_the_command_and_a_job_under_its_files(bench: Workbench, mpi: Installati
         ["env", str(out), "--mpiexec", str(mpi.mpiexec)],
         ["verify", str(out), "--results", "--short", "--ppn", "2"],
     ):
-        done = run_to_end([*colltune, *words], check=True)
+        done = colltune(*words, code=0)
         assert predicted in " ".join((done.stdout + done.stderr).split()), words
-    run_to_end([*colltune, "report", str(out)], check=True)
+    colltune("report", str(out), code=0)
     assert predicted in (out / "report.html").read_text().replace("&#39;", "'")
 
 
 def test_a_prediction_is_installed_beside_the_mpi_used_by_a_job_and_removed(mpi: Installation, tmp_path: Path):
     """From the record of a compute node: 16 cores and InfiniBand. What was measured there before goes first."""
-    colltune = [sys.executable, "-c", "from colltune.cli import main; main()"]
     beside = mpi.mpiexec.parents[1] / "share" / "colltune" / "predicted"
     record = RECORDED / "machines" / "infiniband-coprocessor.tar.gz"
-    install = [*colltune, "predict", "--install", "--hardware", str(record), "--mpiexec", str(mpi.mpiexec)]
+    install = ("predict", "--install", "--hardware", record, "--mpiexec", mpi.mpiexec)
     try:
-        said = run_to_end([*install, "--risk", "0.4"], check=True)
+        said = colltune(*install, "--risk", "0.4", code=0)
         assert f"colltune run {beside}" in said.stdout
         assert "All of it is predicted" in said.stdout
         tuning = load_tuning(beside)
         assert (tuning.environment.nodes, tuning.environment.ppn) == (32, 16)
         assert tuning.summary.prediction.guesses
         job = [str(mpi.mpiexec), "-n", "2", program(mpi.mpicc, "one_sum.c")]
-        run_to_end([*colltune, "run", str(beside), "--", *job], check=True)
+        colltune("run", str(beside), "--", *job, code=0)
         path = os.pathsep.join([str(mpi.mpiexec.parent), os.environ["PATH"]])
-        site = [*colltune, "site", "init", str(tmp_path / "site"), "--predict", "--hardware", str(record)]
-        around = {**os.environ, "PATH": path}
-        assert "predicted, not proven" in run_to_end(site, check=True, env=around).stdout
-        status = run_to_end([*colltune, "site", "status", str(tmp_path / "site")], check=True, env=around)
+        site = ("site", "init", tmp_path / "site", "--predict", "--hardware", record)
+        assert "predicted, not proven" in colltune(*site, code=0, PATH=path).stdout
+        status = colltune("site", "status", tmp_path / "site", code=0, PATH=path)
         assert f"jobs of which no release is get {beside}: predicted, not proven" in status.stdout
         # Its jobs run under a copy of their own, and with --measure they try what was predicted.
-        under = [*colltune, "site", "run", "--store", str(tmp_path / "site"), "--out", str(tmp_path / "copies")]
-        assert "predicted from other clusters' times" in run_to_end([*under, "--", *job], check=True, env=around).stderr
-        measured = run_to_end([*under, "--measure", "--", *job], check=True, env=around)
+        under = ("site", "run", "--store", tmp_path / "site", "--out", tmp_path / "copies")
+        assert "predicted from other clusters' times" in colltune(*under, "--", *job, code=0, PATH=path).stderr
+        measured = colltune(*under, "--measure", "--", *job, code=0, PATH=path)
         assert "run 1: recorded what the program calls" in measured.stderr
         assert not (beside / "history").exists()
         save_tuning(beside, replace(tuning, summary=Summary()))
-        assert "it stays as it is" in run_to_end(install, check=True).stdout
+        assert "it stays as it is" in colltune(*install, code=0).stdout
         assert load_tuning(beside).summary.prediction is None
     finally:
         shutil.rmtree(beside, ignore_errors=True)

@@ -33,9 +33,9 @@ from commands import comes_true
 from compiled import program
 
 
-@pytest.fixture(params=["mpich", "openmpi"])
-def loop(request: pytest.FixtureRequest, tmp_path: Path) -> Measured:
-    return loop_in(request.getfixturevalue("mpi" if request.param == "mpich" else "openmpi"), tmp_path)
+@pytest.fixture
+def loop(either: Installation, tmp_path: Path) -> Measured:
+    return loop_in(either, tmp_path)
 
 
 def loop_in(installation: Installation, tmp_path: Path) -> Measured:

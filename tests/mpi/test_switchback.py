@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from live_jobs import Live, live
+from live_jobs import Live
 from test_live_selector import prefer
 
 from colltune.core.rules import RuleSet
@@ -45,10 +45,9 @@ def measured_in(mpi: Live, source: str) -> Measured:
     return Measured(mpi, spy, made, mpi.directory / "measure")
 
 
-@pytest.fixture(params=["mpich", "openmpi"])
-def mixed(request: pytest.FixtureRequest, tmp_path: Path) -> Measured:
-    mpi = live(request.getfixturevalue("mpi" if request.param == "mpich" else "openmpi"), tmp_path)
-    return measured_in(mpi, "switchback_calls.c")
+@pytest.fixture
+def mixed(on_either: Live) -> Measured:
+    return measured_in(on_either, "switchback_calls.c")
 
 
 @pytest.mark.parametrize(("seed", "share"), [(1, 50), (2, 20)])

@@ -46,8 +46,7 @@ def wheel(mpi: Installation, openmpi: Installation, tmp_path_factory: pytest.Tem
     there = {"mpich": mpi, "abi": mpi, "openmpi": openmpi}
     abis = " ".join(f"{abi}={found.mpiexec.parents[1] / 'include'}" for abi, found in there.items())
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(place), str(ROOT)]
-    done = run_to_end(command, env={**os.environ, "COLLTUNE_ABIS": abis, "CC": "cc"}, timeout=600)
-    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
+    run_to_end(command, env={**os.environ, "COLLTUNE_ABIS": abis, "CC": "cc"}, timeout=600, check=True)
     (made,) = place.glob("*.whl")
     return made
 
@@ -61,8 +60,7 @@ class Site:
 
     def colltune(self, *words: str | Path) -> str:
         environment = {"PATH": f"{self.place / 'tools'}", "HOME": str(self.place), **QUIET}
-        done = run_to_end([self.command, *words], cwd=self.place, env=environment)
-        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+        done = run_to_end([self.command, *words], cwd=self.place, env=environment, check=True)
         return done.stdout + done.stderr
 
 
