@@ -53,9 +53,7 @@ def save_example(directory: Path, choice: str = "ring") -> Tuning:
     return tuning
 
 
-def test_words_behind_two_dashes_are_the_launch_line_and_go_on_with_the_campaign(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_words_behind_dashes_are_the_launch_line_and_go_on_with_the_campaign(monkeypatch: pytest.MonkeyPatch) -> None:
     fails_with_one_line(colltune("tune", "bcast", "--", "./app"), "'./app' begins with no launcher that is known")
     tuned: list[tuple[TuneOptions, str]] = []
 
@@ -72,31 +70,23 @@ def test_words_behind_two_dashes_are_the_launch_line_and_go_on_with_the_campaign
     assert go_on.endswith(f" tune bcast --budget 9s --resume -- {line}")
 
 
-def test_help_names_the_commands_and_imports_no_heavy_library() -> None:
-    done = colltune("--help", code=0)
-    for command in ("tune", "run", "env", "report", "verify", "doctor"):
-        assert f"\n  {command} " in done.stdout
-    modules = imported("import colltune.session.site.state\nshow()")
-    assert modules.isdisjoint({"sklearn", "scipy", "numpy", "pandas", "matplotlib"})
+# What a new Python does until it shows its modules, and those that it must not have by then.
+IMPORTS = {
+    "import colltune.session.site.state\nshow()": {"sklearn", "scipy", "numpy", "pandas", "matplotlib"},
+    "os.execvpe = show\napp(['run', 'TUNED', '--', '/bin/true'])": {"numpy", "scipy", "sklearn"},
+    "try:\n    app(['env', 'nowhere'])\nexcept Exception:\n    assert 'colltune.cli.env' in sys.modules\n    show()": {
+        "rich", *(f"colltune.cli.{name}" for name in ("tune", "run", "predict", "site"))
+    },
+}  # fmt: skip
 
 
-def imported(script: str) -> set[str]:
-    """The modules that a new Python has where ``script`` calls ``show``, and not at its end."""
+@pytest.mark.parametrize("script", IMPORTS, ids=["site", "run", "env"])
+def test_nothing_is_imported_that_is_not_needed(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    save_example(Path("TUNED"))
     head = "import os, sys\nfrom colltune.cli.app import app\nshow = lambda *_: print([*sys.modules])\n"
-    return set(literal_eval(run_to_end([sys.executable, "-c", head + script], check=True).stdout))
-
-
-def test_a_job_does_not_wait_at_its_start_for_libraries_of_the_proof(tmp_path: Path) -> None:
-    save_example(tmp_path)
-    modules = imported(f"os.execvpe = show\napp(['run', {str(tmp_path)!r}, '--', '/bin/true'])")
-    assert modules.isdisjoint({"numpy", "scipy", "sklearn"})
-
-
-def test_a_command_imports_neither_the_others_nor_rich() -> None:
-    modules = imported("try:\n    app(['env', 'nowhere'])\nexcept Exception:\n    show()")
-    assert "colltune.cli.env" in modules
-    others = {f"colltune.cli.{name}" for name in ("tune", "run", "predict", "site")}
-    assert modules.isdisjoint({"rich", *others})
+    shown = run_to_end([sys.executable, "-c", head + script], check=True).stdout
+    assert IMPORTS[script].isdisjoint(literal_eval(shown))
 
 
 # A command line, and what the one line says that it is answered with. In its directory are FILE, a tuning TUNED with a
@@ -148,9 +138,7 @@ BAD_INPUT = [
 
 
 @pytest.mark.parametrize(("line", "says"), BAD_INPUT)
-def test_bad_input_is_answered_by_one_line(
-    line: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bad_input_is_answered_by_a_line(line: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # A Python outside of a virtual environment finds no MPI beside itself.
     if says == "no mpiexec" and sys.prefix != sys.base_prefix:
         pytest.skip("the MPI of this virtual environment would be found")
@@ -190,13 +178,15 @@ def test_what_to_install_is_named_as_pip_finds_it() -> None:
     assert named == []
 
 
-def test_env_prints_exports_with_the_place_of_the_files(tmp_path: Path) -> None:
-    directory = tmp_path / "with space"
+def test_env_prints_exports_that_give_the_shell_every_byte_of_the_path(tmp_path: Path) -> None:
+    directory = Path(os.fsdecode(os.fsencode(tmp_path) + b"/with space gr\xc3\xb6\xff"))
     save_example(directory)
-    exports = colltune("env", str(directory), code=0).stdout
-    script = f'{exports}\nprintf %s "$MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"'
-    shown = run_to_end(["/bin/sh", "-c", script], check=True)
-    assert shown.stdout == str(directory / "mpich" / "mpich-coll.json")
+    command = [sys.executable, "-m", "colltune", "env", os.fsencode(directory)]
+    environment = {"PATH": "", "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONIOENCODING": "ascii"}
+    exports = subprocess.run(command, capture_output=True, env=environment, timeout=60, check=True).stdout
+    script = exports + b'\nprintf %s "$MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"'
+    shown = subprocess.run(["/bin/sh", "-c", script], capture_output=True, check=True).stdout
+    assert shown == os.fsencode(directory / "mpich" / "mpich-coll.json")
 
 
 def test_no_encoding_of_the_terminal_makes_a_command_fail(tmp_path: Path) -> None:
@@ -208,19 +198,6 @@ def test_no_encoding_of_the_terminal_makes_a_command_fail(tmp_path: Path) -> Non
         assert "Traceback" not in done.stderr, done.stderr
         assert done.stdout.isascii()
         assert done.stderr.isascii()
-
-
-def test_env_gives_the_shell_every_byte_of_a_path(tmp_path: Path) -> None:
-    directory = Path(os.fsdecode(os.fsencode(tmp_path) + b"/gr\xc3\xb6\xff"))
-    save_example(directory)
-    done = subprocess.run(
-        [sys.executable, "-m", "colltune", "env", os.fsencode(directory)],
-        capture_output=True,
-        env={"PATH": "", "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONIOENCODING": "ascii"},
-        timeout=60,
-        check=True,
-    )
-    assert os.fsencode(directory) in done.stdout
 
 
 def save_provisional(directory: Path) -> Tuning:
@@ -240,13 +217,13 @@ def save_provisional(directory: Path) -> Tuning:
 def test_what_is_provisional_is_left_out_unless_it_is_asked_for(tmp_path: Path) -> None:
     written = save_provisional(tmp_path)
     assert load_tuning(tmp_path) == written
-    show = ("/bin/sh", "-c", "echo ${MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE-none}")
+    show = ("/bin/sh", "-c", "echo ${MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE-none}; exit 7")
     file = str(tmp_path / "provisional" / "mpich" / "mpich-coll.json")
-    done = colltune("run", str(tmp_path), "--", *show)
+    done = colltune("run", str(tmp_path), "--", *show, code=7)
     assert done.stdout.strip() == "none"
     assert "1 provisional decision is left out" in done.stderr
     for options in (["--provisional", str(tmp_path)], [str(tmp_path), "--provisional"]):
-        done = colltune("run", *options, "--", *show)
+        done = colltune("run", *options, "--", *show, code=7)
         assert (done.stdout.strip(), done.stderr) == (file, "")
     done = colltune("env", str(tmp_path))
     assert (done.stdout, "1 provisional decision is left out" in done.stderr) == ("", True)
@@ -254,13 +231,6 @@ def test_what_is_provisional_is_left_out_unless_it_is_asked_for(tmp_path: Path) 
     assert file in done.stdout
     assert colltune_package.load(tmp_path).variables == {}
     assert colltune_package.load(tmp_path, provisional=True).variables.popitem()[1] == file
-
-
-def test_run_starts_the_command_with_the_files_in_its_environment(tmp_path: Path) -> None:
-    save_example(tmp_path)
-    script = "echo $MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE; exit 7"
-    done = colltune("run", str(tmp_path), "--", "/bin/sh", "-c", script, code=7)
-    assert done.stdout.strip() == str(tmp_path / "mpich" / "mpich-coll.json")
 
 
 def test_run_refuses_an_mpiexec_of_another_mpi(tmp_path: Path) -> None:
@@ -291,8 +261,9 @@ def test_printed_commands_are_quoted_and_start_what_is_meant(tmp_path: Path, mon
     assert " -- /opt/mpi/bin/mpiexec ./app" in run_command("tuned", mpiexec="/opt/mpi/bin/mpiexec")
 
 
-def test_the_help_fits_a_terminal_of_24_lines_and_80_columns() -> None:
-    lines = colltune("--help").stdout.splitlines()
+def test_the_help_names_the_commands_and_fits_a_terminal_of_24_lines_and_80_columns() -> None:
+    lines = colltune("--help", code=0).stdout.splitlines()
+    assert {"tune", "run", "env", "report", "verify", "doctor"} <= {line[2:].partition(" ")[0] for line in lines}
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 80
     assert "..." not in "".join(lines)  # nothing is cut

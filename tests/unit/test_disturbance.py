@@ -37,6 +37,9 @@ def test_a_machine_is_busy_where_most_measurements_are_disturbed() -> None:
     whole = counted(1, 9).total()
     assert whole.is_busy
     assert "nothing is judged" in whole.sentence
+    assert "idle nodes" in whole.sentence
+    on_a_node = Disturbance(True, 10, 9, "others", 0.5, "n17", disturbed_share=0.9)
+    assert "other programs took 50% of the processors of n17" in on_a_node.sentence
 
 
 def test_what_is_disturbed_counts_by_its_time() -> None:
@@ -74,14 +77,6 @@ def test_what_came_before_a_mark_does_not_count() -> None:
     assert tally.total(mark).state is Calmness.CALM
 
 
-def test_a_system_that_tells_nothing_is_said_to() -> None:
-    tally = Tally()
-    assert not tally.add(Load(pressure=1.0, switches=3), 1.0)
-    assert tally.total().state is Calmness.UNKNOWN
-    assert "not known" in tally.total().sentence
-    assert tally.total().remark
-
-
 @pytest.mark.parametrize(
     ("line", "state", "why"),
     [
@@ -97,6 +92,7 @@ def test_a_launch_is_judged_by_what_its_agent_says_last(line: str, state: Calmne
     assert watch.is_disturbed_launch([line]) is (state is Calmness.BUSY)
     assert watch.tally.total().state is state
     assert why in watch.tally.total().sentence
+    assert bool(watch.tally.total().remark) is (state is not Calmness.CALM)
 
 
 def test_what_the_user_accepts_is_not_judged_and_said() -> None:
@@ -203,17 +199,24 @@ ALONE = {"run0": 1.0, "run1": 1.0, "busy": 2.0}
 BESIDE = {"run0": 0.5, "wait0": 0.5, "run1": 1.0, "busy": 2.0, "stalled": 0.5}
 
 
-def test_ranks_that_are_alone_are_not_disturbed(tmp_path: Path, driver: Path) -> None:
-    found = shares(driver, Machine(tmp_path), ALONE)
-    assert found.causes == []
-    assert (found.waited, found.others, found.stolen, found.throttled) == (0.0, 0.0, 0.0, 0.0)
-
-
-def test_another_program_on_a_processor_is_seen_twice(tmp_path: Path, driver: Path) -> None:
-    found = shares(driver, Machine(tmp_path), BESIDE)
-    assert found.waited == pytest.approx(0.24)  # a tick of each processor is in doubt
-    assert found.others == pytest.approx(0.24)
-    assert found.pressure == pytest.approx(0.5)
+@pytest.mark.parametrize(
+    ("cgroup", "after", "expected"),
+    [
+        (2, ALONE, {"waited": 0.0, "others": 0.0, "stolen": 0.0, "throttled": 0.0}),
+        # Another program on a processor is seen twice, and a tick of each processor is in doubt.
+        (2, BESIDE, {"waited": 0.24, "others": 0.24, "pressure": 0.5}),
+        # A limit of the control group in both versions.
+        *((version, {**ALONE, "limited": 0.25}, {"throttled": 0.25, "others": 0.0}) for version in (1, 2)),
+        (2, {"run0": 0.8, "run1": 0.8, "busy": 1.6, "stolen": 0.4}, {"stolen": 0.2}),
+    ],
+    ids=["alone", "beside another program", "limited (1)", "limited (2)", "stolen"],
+)
+def test_what_disturbs_is_told_apart(
+    tmp_path: Path, driver: Path, cgroup: int, after: dict[str, float], expected: dict[str, float]
+) -> None:
+    found = shares(driver, Machine(tmp_path, cgroup=cgroup), after)
+    assert {name: getattr(found, name) for name in expected} == pytest.approx(expected)
+    assert set(found.causes) <= {name for name, share in expected.items() if share}
 
 
 def test_the_launcher_and_ranks_that_share_processors_are_the_jobs_own(tmp_path: Path, driver: Path) -> None:
@@ -229,18 +232,6 @@ def test_the_launcher_and_ranks_that_share_processors_are_the_jobs_own(tmp_path:
     crowded = shares(driver, machine, {"run0": 1.0, "run1": 1.0, "wait0": 1.0, "busy": 2.0}, ranks=4)
     assert crowded.waited is None  # ranks wait for one another
     assert crowded.causes == []
-
-
-@pytest.mark.parametrize("cgroup", [1, 2])
-def test_a_limit_of_the_control_group_is_seen_in_both_versions(tmp_path: Path, driver: Path, cgroup: int) -> None:
-    found = shares(driver, Machine(tmp_path, cgroup=cgroup), {**ALONE, "limited": 0.25})
-    assert found.throttled == pytest.approx(0.25)
-    assert found.causes == ["throttled"]
-
-
-def test_stolen_time_is_seen(tmp_path: Path, driver: Path) -> None:
-    found = shares(driver, Machine(tmp_path), {"run0": 0.8, "run1": 0.8, "busy": 1.6, "stolen": 0.4})
-    assert found.stolen == pytest.approx(0.2)
 
 
 def test_what_a_system_does_not_tell_is_not_known(tmp_path: Path, driver: Path) -> None:
@@ -270,17 +261,9 @@ def test_conditions_are_read_with_what_to_do_about_them(tmp_path: Path) -> None:
     assert found["limit"] == "1.5 processors"
     told = list(advice(found))
     assert [text.split()[0] for text in told] == ["governor", "turbo", "virtual", "limit"]
-    file("sys/fs/cgroup/cpu.max", "max 100000\n")
-    assert "limit" not in read_conditions(RunningMachine(tmp_path))
 
 
 def test_times_of_a_disturbed_sample_count_nowhere() -> None:
     lost = Sample(Scenario("bcast", 1, 2, 64), DEFAULT, Status.DISTURBED, (1e-6,), load=BUSY)
     assert medians_of([lost]) == {}
     assert broken_choices([lost]) == set()
-
-
-def test_the_sentence_says_where_and_what_to_do() -> None:
-    found = Disturbance(True, 10, 9, "others", 0.5, "n17", disturbed_share=0.9)
-    assert "other programs took 50% of the processors of n17" in found.sentence
-    assert "idle nodes" in found.sentence
