@@ -3,10 +3,11 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from colltune.bench.parallel import Lanes
 from colltune.core.sample import Choice, Environment, Sample, Scenario, Status
 from colltune.core.space import Space
 from colltune.learn.decision import DecisionLearner
-from colltune.measure.contract import Effort
+from colltune.measure.contract import Effort, Launch
 from colltune.search.campaign import Campaign, Outcome, Progress
 from colltune_study.simulated.drawn import SimulatedSource
 from colltune_study.testing import small_space, true_time_s
@@ -34,8 +35,10 @@ class Bench:
         truth: Callable[[Scenario, Choice], float | Status] = truth,
         spaces: Sequence[Space] | None = None,
         effort: Effort = EFFORT,
+        source: Launch | None = None,
+        lanes: Lanes | None = None,
     ) -> None:
-        self.source = SimulatedSource(ENVIRONMENT, truth, seed=1)
+        self.source = source or SimulatedSource(ENVIRONMENT, truth, seed=1)
         self.spaces = {space.collective: space for space in spaces or [small_space(name) for name in collectives]}
         self.journal: list[Sample] = []
         self.heard: list[Progress] = []
@@ -49,6 +52,7 @@ class Bench:
             known=known,
             progress=self.heard.append,
             clock=lambda: self.source.now_s,
+            lanes=lanes,
         )
 
     def run(self) -> Outcome:

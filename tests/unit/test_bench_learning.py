@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from test_evaluation import table
 
 from bench_learning import read_steps
 from colltune.core.errors import InputError
@@ -15,17 +16,6 @@ from commands import script
 pytest.importorskip("pandas")
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "bench_learning.py"
-
-
-def table(path: Path) -> Path:
-    """``a`` is the faster below 1 KiB, ``b`` from there on."""
-    rows = ["collective,algorithm,nodes,ppn,msg_bytes,time_us"]
-    for nodes in (2, 4, 8, 16):
-        for size in (1 << power for power in range(15)):
-            slow = {"a": 1.0 if size < 1024 else 2.0, "b": 1.5 if size < 1024 else 1.0}
-            rows += [f"bcast,{name},{nodes},1,{size},{(2 + nodes + size / 1000) * slow[name]}" for name in slow]
-    path.write_text("\n".join(rows) + "\n")
-    return path
 
 
 def ran(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -90,7 +80,7 @@ def test_ours_is_compared_at_equal_repetitions_too_and_with_random_sampling_on_l
 def test_a_table_of_many_choices_is_judged_with_the_others(tmp_path: Path) -> None:
     tables = table(tmp_path / "t.csv"), table(tmp_path / "many.csv")
     with tables[1].open("a") as file:
-        file.writelines(f"bcast,c{n},2,1,{size},9.0\n" for n in range(61) for size in (1, 2, 4))
+        file.writelines(f"bcast,c{n},2,1,{size},9.0,False\n" for n in range(61) for size in (1, 2, 4))
     done = ran(*tables, "--seeds", 1, "--strategies", "random", "--out", tmp_path)
     assert json.loads(done.stdout) == {"tables": 2, "seeds": 1}
     with (tmp_path / "learning_reach.csv").open(newline="") as file:

@@ -1,4 +1,4 @@
-"""The arithmetic and the tables of the benchmarks, of times with effects that are known."""
+"""The arithmetic and the tables of the benchmarks, and predictions of clusters that were left out."""
 
 import argparse
 import csv
@@ -11,6 +11,7 @@ import pytest
 
 import bench_gate
 import bench_own
+import bench_predicted
 import bench_variance
 import judge_osu
 from application_rows import (
@@ -30,6 +31,7 @@ from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario,
 from colltune.judge.verdict import compare_all
 from colltune.store.earlier import GAIN, HISTORY
 from colltune.store.journal import Journal
+from colltune_study.training.pair_kernel import PRIOR_THETA
 
 pytest.importorskip("scipy")
 
@@ -104,11 +106,14 @@ def program(code: str) -> Program:
     return Program(code, "mpich", ["x"], code, "ours", "small")
 
 
-def test_the_interval_is_students() -> None:
+def test_a_gain_is_of_the_logarithms_of_the_rounds_and_its_interval_is_students() -> None:
     factors = [math.exp(power) for power in (1.0, 2.0, 3.0)]
     ends = [math.log(end) for end in ratio(factors, [1.0] * 3)]
     assert ends == pytest.approx([2.0, 2.0 - 2.4841, 2.0 + 2.4841], abs=1e-3)
     assert ratio(factors[:2], [1.0] * 2) == (pytest.approx(math.exp(1.5)), None, None)
+    steps = Steps(rules=1, default_s=[2.0, 4.0, 2.0], tuned_s=[1.0, 2.0, 1.0])
+    assert steps.gain() == pytest.approx((2.0, 2.0, 2.0))
+    assert Steps(default_s=[2.0, 8.0], tuned_s=[1.0, 2.0]).gain() == (pytest.approx(8.0**0.5), None, None)
 
 
 def test_what_all_calls_would_save_grows_by_those_that_ran_by_default(tmp_path: Path) -> None:
@@ -122,12 +127,6 @@ def test_what_all_calls_would_save_grows_by_those_that_ran_by_default(tmp_path: 
         (place / GAIN).write_text(json.dumps({"cells": cells}))
         found = saved_by_all(tmp_path)
         assert found == ([] if not cells else [(pytest.approx(6.0), pytest.approx(-3.0), None)])
-
-
-def test_the_gain_is_of_the_logarithms_of_the_rounds() -> None:
-    steps = Steps(rules=1, default_s=[2.0, 4.0, 2.0], tuned_s=[1.0, 2.0, 1.0])
-    assert steps.gain() == pytest.approx((2.0, 2.0, 2.0))
-    assert Steps(default_s=[2.0, 8.0], tuned_s=[1.0, 2.0]).gain() == (pytest.approx(8.0**0.5), None, None)
 
 
 def test_measured_seconds_are_told_as_a_gain_and_overlap_with_whole_runs() -> None:
@@ -186,10 +185,7 @@ def test_the_programs_are_described_in_full() -> None:
     assert len(described(known)) == len(known) + 2
     for name, program in known.items():
         assert program.mpi in ("mpich", "openmpi"), name
-        assert program.title, name
-        assert program.command, name
-        assert program.source, name
-        assert program.why, name
+        assert all((program.title, program.command, program.source, program.why)), name
 
 
 def test_what_is_slower_by_itself_and_beyond_the_interval_of_all(tmp_path: Path) -> None:
@@ -235,3 +231,64 @@ def test_a_wrong_rule_is_counted_as_one(monkeypatch: pytest.MonkeyPatch) -> None
     assert counts["wrong"] > 3
     assert figures["equal_wrong"] == pytest.approx(100.0 * counts["wrong"] / bench_gate.REGIONS, abs=1e-3)
     assert figures["equal_wrong"] < figures["equal_wrong_at_most"] < 100.0
+
+
+def one(mean: float, std: float, true: float, inside: bool = True):
+    return bench_predicted.Compared(np.array([mean]), np.array([std]), np.array([true]), inside)
+
+
+@pytest.fixture(scope="module")
+def allgather():
+    return {"allgather": bench_predicted.grids_of(bench_predicted.PICO)["allgather"]}
+
+
+def test_a_cluster_is_predicted_from_the_others_alone(allgather):
+    ((name, grid, others),) = bench_predicted.cases(allgather, "pico_marenostrum5")
+    assert name == "pico_marenostrum5/allgather"
+    assert set(others) == {"pico_leonardo", "pico_lumi"}
+    ((_, _, fewer),) = bench_predicted.cases(allgather, "pico_marenostrum5", without="pico_lumi")
+    assert set(fewer) == {"pico_leonardo"}
+    found = bench_predicted.left_out(grid, others, PRIOR_THETA)
+    assert len(found.turns) <= int(np.isfinite(grid.time_s).sum())
+    assert len(found.recorded) == int(np.isfinite(grid.default_s).sum())
+    assert any(default is not None for default in found.recorded)
+    few, many = (bench_predicted.handed_over(found.turns, risk) for risk in (0.05, 0.4))
+    assert few["lost"] == 0 <= few["replaced"] <= many["replaced"]
+    assert many["gain"] > 0.0
+
+
+def test_what_is_handed_over_is_paid_by_the_recorded_times():
+    sure, wrong, unsure, outside = one(-1, 0.01, -0.7), one(-1, 0.01, 0.7), one(-1, 2, -1), one(-1, 0.01, -1, False)
+    row = bench_predicted.handed_over([sure, wrong, unsure, outside, None], 0.01)
+    assert row == {"defaults": 5.0, "replaced": 2.0, "lost": 1.0, "gain": pytest.approx(0.0)}
+    good = {"defaults": 5.0, "replaced": 2.0, "lost": 0.0, "gain": 5 * np.log(1.2)}
+    both = bench_predicted.shares({"a": row, "b": good})
+    assert both["replaced_share"] == 0.4
+    assert (both["lost_share"], both["lost_share_worst_table"]) == (0.25, 0.5)
+    assert both["gain_all"] == pytest.approx(1.2**0.5)
+
+
+def test_the_risk_is_chosen_without_the_cluster_that_is_left_out(monkeypatch):
+    asked = []
+
+    def predicted(_tables, cluster, _theta, without=""):
+        asked.append((cluster, without))
+        return {cluster: bench_predicted.LeftOut([one(-1.0, 0.4, -1.0)] * 9 + [one(-1.0, 0.7, 1.0)], [], 0.0)}
+
+    monkeypatch.setattr(bench_predicted, "predicted", predicted)
+    # At a risk of 0.1 only what gains is replaced; at the next the tenth, which loses, is too.
+    assert bench_predicted.risk_of({}, "a", ["a", "b", "c"], PRIOR_THETA) == bench_predicted.RISKS[1]
+    assert asked == [("b", "a"), ("c", "a")]
+
+
+def test_constants_are_scaled_by_what_the_hardware_does():
+    nodes = {
+        name: {"fabric": "infiniband", "link_gbits": gbits, "links": 1, "memory_gbytes": 200, "cores": 32, "l3_mib": 32}
+        for name, gbits in (("slow", 100.0), ("fast", 400.0))
+    }
+    own = {"slow": np.full(len(bench_predicted.TERMS), 4.0)}
+    scaled = bench_predicted.by_hardware(nodes, "fast", "", own)
+    ratio = dict(zip(bench_predicted.TERMS, scaled / own["slow"], strict=True))
+    assert ratio["node_bytes"] == pytest.approx(0.25)
+    assert ratio["network_rounds"] == pytest.approx(1.0)
+    assert bench_predicted.by_hardware(nodes, "fast", "slow", own) == pytest.approx(own["slow"])

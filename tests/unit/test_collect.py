@@ -81,6 +81,8 @@ def test_the_grid_has_counts_and_sizes_that_are_no_powers_of_two() -> None:
     # One between each two neighbours from 2 on: there is none between 1 and 2.
     assert len(sizes) == 9 + 7
     assert [s.size_bytes for s in scenarios if (s.nodes, s.ppn) == (3, 2)] == sizes
+    with pytest.raises(InputError, match="nodes 2, 8: there are 1 to 4"):
+        scenarios_of("bcast", Fake().subject(), replace(OPTIONS, node_counts=[2, 8]))
 
 
 @pytest.mark.parametrize("nodes", [1, 4, 5, 12, 16, 20, 24, 127])
@@ -98,11 +100,6 @@ def test_sizes_of_reductions_are_whole_elements_and_do_not_depend_on_the_bounds(
     assert len(sizes_of("allreduce", replace(OPTIONS, between=0))) == 7
     assert len(sizes_of("bcast", replace(OPTIONS, between=3))) > len(sizes_of("bcast", OPTIONS))
     assert sizes_of("barrier", OPTIONS) == [0]
-
-
-def test_counts_beyond_the_job_are_refused() -> None:
-    with pytest.raises(InputError, match="nodes 2, 8: there are 1 to 4"):
-        scenarios_of("bcast", Fake().subject(), replace(OPTIONS, node_counts=[2, 8]))
 
 
 @pytest.mark.parametrize("name", ["data.csv", "data.csv.gz", "data.parquet"])

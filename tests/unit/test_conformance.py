@@ -133,12 +133,9 @@ def test_refused_arguments_are_not_a_finding_about_the_tuning() -> None:
         parse("", stderr="conformance: --ranks asks for 9, but the job has 4\n", code=2)
 
 
-def test_a_missing_launcher() -> None:
+def test_a_launcher_that_is_missing_is_named_and_a_job_that_outlasts_its_time_is_stopped(tmp_path: Path) -> None:
     with pytest.raises(LaunchError, match="no-such-launcher"):
         run_conformance(["no-such-launcher"], os.environ, 5.0)
-
-
-def test_a_job_that_outlasts_its_time_is_stopped(tmp_path: Path) -> None:
     program = tmp_path / "sleeper"
     program.write_text("for last; do :; done\necho 'case 3 alltoall comm=world  ' > \"$last\"\nexec sleep 3600\n")
     result = run_conformance(["sh", str(program)], os.environ, 3.0)

@@ -144,15 +144,6 @@ def test_a_variable_without_ranks_says_what_all_shapes_agree_on() -> None:
     assert not emitter.expressible(alone, job).departs
 
 
-def test_the_librarys_own_choice_may_have_a_value() -> None:
-    text = MADEUP.replace("{value}={low}..{high}/{ranks_low}..{ranks_high}", "{value}:{high}")
-    description = described(text.replace("separator", 'library = "auto"\nseparator'))
-    rules = DecisionTable("bcast", MESSAGE, Steps.always(Steps.always(OF_64_BYTES))).rule_set()
-    files = DescribedEmitter(description).emit([rules])
-    assert files["variables.txt"].startswith(b"MADEUP_BCAST=auto:63,flat:64,auto:2147483647\n")
-    assert rules_in(files, description, "bcast") == rules
-
-
 def test_a_value_alone_holds_for_all_calls() -> None:
     emitter = DescribedEmitter(description := described(CRAY))
     rules = emitter.expressible(RuleSet.always("bcast", SizeBasis.NONE, Choice("radix_8")), shapes(4, 2))

@@ -123,9 +123,10 @@ def test_every_command_and_option_that_a_page_names_exists(page: Path) -> None:
     assert not sorted(alone - set().union(OF_SCRIPTS, *OPTIONS.values()))
 
 
-def test_the_first_screen_of_the_readme_shows_the_gain_and_how_to_get_it() -> None:
+def test_the_readme_shows_first_the_gain_and_how_to_get_it_and_names_what_everybody_needs() -> None:
     """Each figure is one of docs/results.md, so that neither can be changed alone."""
-    screen = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:32]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    screen = readme[:32]
     rows = [line for line in screen if line.startswith("| ")][1:]
     figures = [figure for row in rows for figure in re.findall(r"\d+\.\d+|0 of \d+", row)]
     assert len(figures) > 10
@@ -133,22 +134,16 @@ def test_the_first_screen_of_the_readme_shows_the_gain_and_how_to_get_it() -> No
     assert [figure for figure in figures if figure not in results] == []
     for command in ("pip install ", "colltune tune ", "colltune run ", "make demo ", "make test "):
         assert any(command in line for line in screen), command
+    named = "".join(line for line in readme if line.startswith("|"))
+    assert [name for name in COMMANDS[:6] if f"colltune {name}" not in named] == []
 
 
-def test_the_readme_names_what_everybody_needs_and_the_manual_every_command() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    rows = [line.partition("|")[2] for line in readme.splitlines() if line.startswith("|")]
-    assert not [name for name in COMMANDS[:6] if not any(f"colltune {name}" in row for row in rows)]
-    manual = MANUAL.read_text(encoding="utf-8")
-    listed = re.findall(r"^\.B (\w+)$", manual.partition(".SH COMMANDS")[2].partition(".SH OPTIONS")[0], re.MULTILINE)
-    assert listed == COMMANDS
-
-
-def test_the_manual_says_of_a_command_what_its_help_begins_with() -> None:
+def test_the_manual_says_of_every_command_what_its_help_begins_with() -> None:
     group = typer.main.get_command(app)
     manual = re.sub(r"\\f[BR]", "`", MANUAL.read_text(encoding="utf-8")).replace("\\-", "-")
     listed = manual.partition(".SH COMMANDS")[2].partition(".SH OPTIONS")[0]
     told = dict(re.findall(r"^\.B (\w+)\n(.*?)(?=^\.|\Z)", listed, re.MULTILINE | re.DOTALL))
+    assert list(told) == COMMANDS
     for name, command in group.commands.items():
         first = " ".join((command.help or "").split())
         assert first.startswith(" ".join(told[name].split()).rstrip(".")), name
