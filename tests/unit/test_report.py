@@ -108,7 +108,6 @@ def test_cells_hold_what_is_in_force_where_the_campaign_did_not_come_to() -> Non
 def test_drift_is_told_only_where_something_was_measured_again() -> None:
     again = sample(4096, RING, 12.0, 5.0, group=9)
     found = spreads(findings(*SAMPLES, again))
-    assert {s.choice for s in found if s.drift is not None} == {RING}
     assert sorted(round(s.drift, 3) for s in found if s.drift is not None) == [0.909, 1.091]
     assert all(0.0 <= s.relative_iqr < 0.3 for s in found)
 

@@ -1,10 +1,10 @@
 """The results of a campaign, computed from its measurements: the numbers of the report, without markup."""
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import median, quantiles
+from typing import NamedTuple
 
 from colltune.core.interval import Interval
 from colltune.core.judged_together import JudgedRegion, judged_regions
@@ -47,15 +47,12 @@ class ScenarioTimes:
     timings: tuple[ChoiceTiming, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SampleSpread:
+class SampleSpread(NamedTuple):
     """The scatter of one sample: interquartile range over median.
 
     ``drift``: its median over the median of all samples of the same scenario and choice; None where it is the only one.
     """
 
-    scenario: Scenario
-    choice: Choice
     relative_iqr: float
     drift: float | None
 
@@ -144,19 +141,19 @@ def collective_gains(decisions: Iterable[Decision]) -> dict[str, Interval]:
 
 
 def _timings(samples: Iterable[Sample]) -> dict[Scenario, tuple[ChoiceTiming, ...]]:
-    times: defaultdict[Scenario, defaultdict[Choice, list[Sample]]] = defaultdict(lambda: defaultdict(list))
-    failed: defaultdict[Scenario, dict[Choice, Status]] = defaultdict(dict)
-    for sample in samples:
-        if sample.status is Status.OK:
-            times[sample.scenario][sample.choice].append(sample)
-        else:
-            failed[sample.scenario][sample.choice] = sample.status
-    timings = {}
-    for scenario, by_choice in times.items():
-        timed = sorted((_timing(choice, some) for choice, some in by_choice.items()), key=lambda t: t.median_s or 0.0)
-        lost = [ChoiceTiming(c, s, None, None, None, 0) for c, s in failed[scenario].items() if c not in by_choice]
-        timings[scenario] = (*timed, *lost)
-    return timings
+    """Of every scenario with a time."""
+    by_scenario = grouped(samples, lambda sample: sample.scenario)
+    each = {scenario: timings_of(some) for scenario, some in by_scenario.items()}
+    return {scenario: timings for scenario, timings in each.items() if timings[0].status is Status.OK}
+
+
+def timings_of(samples: Sequence[Sample]) -> tuple[ChoiceTiming, ...]:
+    """Of the samples of one scenario: what was timed, fastest first, then what never was."""
+    timed = grouped((sample for sample in samples if sample.status is Status.OK), lambda sample: sample.choice)
+    failed = {sample.choice: sample.status for sample in samples if sample.choice not in timed}
+    timings = (_timing(choice, some) for choice, some in timed.items())
+    lost = (ChoiceTiming(choice, status, None, None, None, 0) for choice, status in failed.items())
+    return (*sorted(timings, key=lambda timing: timing.median_s or 0.0), *lost)
 
 
 def _timing(choice: Choice, samples: Sequence[Sample]) -> ChoiceTiming:
@@ -175,5 +172,5 @@ def spreads(findings: Findings) -> list[SampleSpread]:
         low, _, high = quantiles(sample.times_s, n=4)
         same = by_pair[sample.scenario, sample.choice]
         drift = sample.time_s / median(other.time_s for other in same) if len(same) > 1 else None
-        rows.append(SampleSpread(sample.scenario, sample.choice, (high - low) / sample.time_s, drift))
+        rows.append(SampleSpread((high - low) / sample.time_s, drift))
     return rows

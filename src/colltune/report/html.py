@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 
-from colltune.core.errors import on_os_error
 from colltune.core.extras import __version__
 from colltune.core.judged_together import JudgedRegion
 from colltune.core.proven import Verdict
@@ -34,14 +33,6 @@ _MOST_OTHERS = 20
 # Rows of what stays out, by reason: more of the same tell nothing new.
 _MOST_ROWS = 60
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
-
-
-def write_page(findings: Findings, path: Path, directory: Path) -> Path:
-    """Writes the page of `build_page` to ``path``. Raises InputError where it cannot be made or written."""
-    page = build_page(findings, directory)
-    with on_os_error(f"cannot write {path}", "Give another file by --out"):
-        path.write_text(page, encoding="utf-8")
-    return path
 
 
 def build_page(findings: Findings, directory: Path) -> str:

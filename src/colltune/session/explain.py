@@ -3,11 +3,11 @@
 Also where two tunings decide differently: what `colltune report --diff` does.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from colltune.bench.backends import recall_backend
-from colltune.core.errors import InputError
+from colltune.core.errors import InputError, on_os_error
 from colltune.core.sample import DEFAULT, REDUCTIONS, Choice, Scenario, parse_collective
 from colltune.core.units import parse_size
 from colltune.deploy.live_selector import only_live
@@ -15,7 +15,7 @@ from colltune.profile.application_profile import time_shares
 from colltune.profile.profile_files import load_profile
 from colltune.prove.in_run.in_application import said_of
 from colltune.report.diff_text import TuningDifference, compare_decisions
-from colltune.report.explanation import WIDTH, Explanation, format_explanation
+from colltune.report.explanation import WIDTH, format_explanation
 from colltune.report.findings import Findings
 from colltune.store.earlier import latest_profile, measurements
 from colltune.store.tuning import CONFIRMATION, Tuning, load_tuning
@@ -37,24 +37,7 @@ def explain_call(
     tuning = load_tuning(directory)
     environment = tuning.environment
     scenario = scenario_of(tuning, collective, size, nodes or environment.nodes, ppn or environment.ppn)
-    runs, default_runs = _outcomes(tuning, scenario)
-    return format_explanation(
-        Explanation(
-            scenario,
-            environment,
-            tuning.rule_sets[scenario.collective],
-            runs,
-            default_runs,
-            measurements(directory),
-            measurements(directory, CONFIRMATION),
-            tuning.summary.decisions if tuning.summary.gated else None,
-            _default_equivalent_in(tuning),
-            said_of(directory, environment, lambda _text: None),
-            tuning.summary.disturbed_text,
-            tuning.summary.predicted_text,
-        ),
-        width,
-    )
+    return format_explanation(_findings(directory, tuning, {}), scenario, *_outcomes(tuning, scenario), width)
 
 
 def load_findings(directory: Path, profile: Path | None = None) -> Findings:
@@ -62,17 +45,19 @@ def load_findings(directory: Path, profile: Path | None = None) -> Findings:
 
     Raises InputError where there is no tuning, or no profile in the file.
     """
-    tuning = load_tuning(directory)
-    samples, proofs = measurements(directory), measurements(directory, CONFIRMATION)
+    return _findings(directory, load_tuning(directory), _shares(directory, profile))
+
+
+def _findings(directory: Path, tuning: Tuning, shares: Mapping[Scenario, float]) -> Findings:
     return Findings(
         tuning.environment,
         tuning.rule_sets,
         tuning.summary,
-        samples,
-        proofs,
+        measurements(directory),
+        measurements(directory, CONFIRMATION),
         tuning.tuned_in,
         _default_equivalent_in(tuning),
-        _shares(directory, profile),
+        shares,
         said_of(directory, tuning.environment, lambda _text: None),
         only_live(tuning),
     )
@@ -84,9 +69,12 @@ def make_page(directory: Path, out: Path | None = None, profile: Path | None = N
     ``profile``: of the application whose gain is told. Raises InputError where there is no tuning, the page cannot be
     written, or what makes it is not installed.
     """
-    from colltune.report.html import PAGE, write_page
+    from colltune.report.html import PAGE, build_page
 
-    return write_page(load_findings(directory, profile), out or directory / PAGE, directory)
+    page, path = build_page(load_findings(directory, profile), directory), out or directory / PAGE
+    with on_os_error(f"cannot write {path}", "Give another file by --out"):
+        path.write_text(page, encoding="utf-8")
+    return path
 
 
 def _default_equivalent_in(tuning: Tuning) -> Callable[[Scenario], Choice | None]:
