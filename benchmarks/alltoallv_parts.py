@@ -17,11 +17,11 @@ import numpy as np
 
 from alltoallv_lookup import find
 from alltoallv_simulators import Pattern, compile_cluster, simulate_own
-from colltune.alltoallv.launches import AlltoallvExploration
+from colltune.alltoallv.launches import AlltoallvExploration, AlltoallvOptions
 from colltune.alltoallv.lookup_table import LIBRARY, Setting, Shape, setting_of
 from colltune.alltoallv.lookup_table import load_table as load_rules
 from colltune.alltoallv.samples import Blocks, direct_above_bytes
-from colltune.alltoallv.tune_table import AlltoallvOptions, tune_alltoallv
+from colltune.alltoallv.tune_table import tune_alltoallv
 from colltune.core.sample import Choice, Environment, Sample, Scenario, Status
 from colltune.core.space import Point, weight_of
 from colltune.distill.decide import Decided
@@ -40,7 +40,7 @@ Tried = tuple[Callable[[Shape], Sequence[Setting]], Callable[[Setting, Shape], S
 
 @dataclass
 class SimulatedPatterns:
-    """A PatternBench on the simulated cluster. A choice is slower or faster throughout a launch, by chance."""
+    """A job on the simulated cluster. A choice is slower or faster throughout a launch, by chance."""
 
     program: Path
     known: dict[Key, float]
@@ -190,7 +190,7 @@ def captured_shapes(budget_s: float = 1200.0, seed: int = 1, most_ranks: int = 1
         bench = bench_of(compile_cluster(place))
         parts = [shape for shape in PARTS if shape.ranks <= most_ranks]
         options = AlltoallvOptions(AVERAGES, budget_s, seed, parts=parts, settings=bench.settings, nearby=nothing)
-        result = tune_alltoallv(bench, options, place)
+        result = tune_alltoallv(bench, bench.launch, options, place)
         entries = load_rules(result.table)
         found = score(bench, parts, lambda shape, average: find(entries, shape.ranks, shape.ppn, average))
     return {
@@ -207,11 +207,10 @@ def explored(
     bench: SimulatedPatterns, parts: Sequence[Shape], tried: Tried, budget_s: float, seed: int
 ) -> tuple[Outcome, Decided]:
     """By a launch of ``bench``; ``tried``: the settings, and what is nearby of one."""
-    launch = bench.launch(seed, 0)
     settings, nearby = tried
-    return AlltoallvExploration(
-        launch, lambda _samples: None, parts, settings, AVERAGES, budget_s, seed, nearby, clock=bench.now_s
-    ).run()
+    options = AlltoallvOptions(AVERAGES, budget_s, seed, settings=settings, nearby=nearby)
+    launch = bench.launch(seed, 0)
+    return AlltoallvExploration(launch, lambda _samples: None, options, parts, budget_s, clock=bench.now_s).run()
 
 
 def explored_shapes(budget_s: float = 400.0, seed: int = 1) -> dict[str, float]:

@@ -32,6 +32,7 @@ from alltoallv_simulators import (
     simulate_own,
     simulate_program,
 )
+from colltune.alltoallv.launches import AlltoallvOptions
 from colltune.alltoallv.lookup_table import (
     FIRST_CALL,
     Setting,
@@ -42,7 +43,7 @@ from colltune.alltoallv.lookup_table import (
     neighbours,
     save_table,
 )
-from colltune.alltoallv.tune_table import AlltoallvOptions, tune_alltoallv
+from colltune.alltoallv.tune_table import tune_alltoallv
 from colltune.core.sample import DEFAULT, Scenario
 from harness import ROOT, options_of, write_figures
 from make_alltoallv_table import TABLES, TRAINING, exhaustive
@@ -184,7 +185,7 @@ def tuned_table(place: Path) -> Path:
     options = AlltoallvOptions(
         PROGRAMS_AVERAGES, 1200.0, parts=[WHOLE], settings=bench.settings, nearby=nothing, fills=PROGRAMS_FILLS
     )
-    result = tune_alltoallv(bench, options, place, stage=print, note=print)
+    result = tune_alltoallv(bench, bench.launch, options, place, stage=print, note=print)
     save_table(result.table, [replace(entry, first_call=FIRST_CALL) for entry in load_table(result.table)], {})
     print(result.table.read_text())
     return result.table

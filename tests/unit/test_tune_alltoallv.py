@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from alltoallv_lookup import find
-from colltune.alltoallv.launches import AlltoallvExploration
+from colltune.alltoallv.launches import AlltoallvExploration, AlltoallvOptions
 from colltune.alltoallv.lookup_table import (
     BOUND_TO,
     TABLE,
@@ -30,7 +30,7 @@ from colltune.alltoallv.lookup_table import (
 )
 from colltune.alltoallv.matrices import load_recorded
 from colltune.alltoallv.samples import Blocks
-from colltune.alltoallv.tune_table import AlltoallvOptions, AlltoallvResult, sizes_up_to, tune_alltoallv
+from colltune.alltoallv.tune_table import AlltoallvResult, sizes_up_to, tune_alltoallv
 from colltune.core.errors import InputError
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Status
 from colltune.core.space import Point
@@ -77,7 +77,7 @@ class Launch:
 
 @dataclass
 class Patterns:
-    """A PatternBench: parata takes half of the library's time for blocks of ``pays`` bytes at most, others longer.
+    """A job: parata takes half of the library's time for blocks of ``pays`` bytes at most, others longer.
 
     On fewer nodes than ``pays_from`` it takes longer too.
     """
@@ -116,7 +116,7 @@ class Patterns:
 def tune(
     bench: Patterns, out: Path, options: AlltoallvOptions = OPTIONS, note: Callable[[str], object] = print
 ) -> AlltoallvResult:
-    return tune_alltoallv(bench, options, out, note=note, stop=bench.stop)
+    return tune_alltoallv(bench, bench.launch, options, out, note=note, stop=bench.stop)
 
 
 def test_what_pays_is_proven_in_fresh_launches_and_written(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_radix_between_those_looked_at_first_is_found_without_a_sweep(best: in
     shape, bench = Shape(64, 1), Valley(nodes=64)
     bench.best = best
     launch = bench.launch(1, 0)
-    exploration = AlltoallvExploration(launch, [].extend, [shape], candidates, [64], 1e6, 1, clock=bench.now_s)
+    exploration = AlltoallvExploration(launch, [].extend, AlltoallvOptions([64], 1e6), [shape], 1e6, clock=bench.now_s)
     outcome, decided = exploration.run()
     [(_, choice)] = decided.choices.items()
     assert setting_of(choice).radix in found

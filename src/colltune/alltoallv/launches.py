@@ -10,19 +10,28 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from colltune.alltoallv.lookup_table import COLLECTIVE, Setting, Shape, choice_of, neighbours, setting_of
+from colltune.alltoallv.lookup_table import (
+    COLLECTIVE,
+    FILLS,
+    Setting,
+    Shape,
+    candidates,
+    choice_of,
+    neighbours,
+    setting_of,
+)
+from colltune.alltoallv.matrices import RecordedMatrix
 from colltune.alltoallv.samples import AGENT_PARTS, AlltoallvSource
-from colltune.bench.contract import Place
 from colltune.bench.workbench import Workbench
 from colltune.core.medians import medians_of
-from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario
+from colltune.core.sample import DEFAULT, Choice, Sample, Scenario
 from colltune.core.space import Space
 from colltune.core.stop import StopRequest
 from colltune.distill.decide import Decided, decide
 from colltune.learn.decision import DecisionLearner
 from colltune.machine.compile import cache_directory
 from colltune.measure.contract import Effort, Source
-from colltune.measure.watch import Watch, our_process
+from colltune.measure.watch import our_process
 from colltune.mpi.programs import program_for
 from colltune.search.campaign import Campaign, Outcome, models_of
 
@@ -35,52 +44,24 @@ class PatternLaunch(Source, Protocol):
         ...
 
 
-class PatternBench(Place, Protocol):
-    """What tuning the all-to-all asks of a job: less than `Bench`, for nothing is in a catalogue."""
-
-    def launch(self, seed: int, number: int) -> PatternLaunch:
-        """A fresh launch, which its samples know by ``number``."""
-        ...
+# A fresh launch by its seed, and the number by which its samples know it.
+Launches = Callable[[int, int], PatternLaunch]
 
 
-@dataclass(frozen=True)
-class JobPatterns:
-    """A PatternBench on a real job."""
+def launches_on(workbench: Workbench, matrices: Sequence[Path] = ()) -> Launches:
+    """Launches on a real job; ``matrices``: as `write_matrices` wrote them.
 
-    workbench: Workbench
-    program: Path
-    matrices: Sequence[Path] = ()  # as recorded.write_matrices wrote them
+    Compiles the program. Raises InputError where that cannot be done.
+    """
+    environ = workbench.process_environment
+    program = program_for(workbench.installation, AGENT_PARTS, cache_directory(environ))
 
-    @classmethod
-    def on(cls, workbench: Workbench, matrices: Sequence[Path] = ()) -> "JobPatterns":
-        """Compiles the program. Raises InputError where that cannot be done."""
-        cache = cache_directory(workbench.process_environment)
-        program = program_for(workbench.installation, AGENT_PARTS, cache)
-        return cls(workbench, program, matrices)
+    def launch(seed: int, number: int) -> AlltoallvSource:
+        command = workbench.command([str(program), *map(str, matrices)])
+        variables = {**environ, **command.environment, **our_process()}
+        return AlltoallvSource(workbench.environment, command.argv, variables, seed, number, workbench.watch)
 
-    @property
-    def environment(self) -> Environment:
-        return self.workbench.environment
-
-    @property
-    def nodes(self) -> int:
-        return self.workbench.nodes
-
-    @property
-    def ppn(self) -> int:
-        return self.workbench.ppn
-
-    @property
-    def watch(self) -> Watch:
-        return self.workbench.watch
-
-    def now_s(self) -> float:
-        return self.workbench.now_s()
-
-    def launch(self, seed: int, number: int) -> AlltoallvSource:
-        command = self.workbench.command([str(self.program), *map(str, self.matrices)])
-        variables = {**self.workbench.process_environment, **command.environment, **our_process()}
-        return AlltoallvSource(self.environment, command.argv, variables, seed, number, self.workbench.watch)
+    return launch
 
 
 EFFORT = Effort(fewest=20, most=50)
@@ -89,24 +70,40 @@ _GRID_SHARE, _ROUNDS = 0.8, 6
 _PROMISING = 1.05  # default over best, as the model has it, from which a proof is tried
 
 
+@dataclass(frozen=True)
+class AlltoallvOptions:
+    """``sizes``: average blocks in bytes. ``resume``: nothing that a run explored which was cut off is again.
+
+    ``parts``: of the job, as parts_of gives them or some of them. ``settings``: what is tried on a part, the library's
+    own first; ``nearby``: what is next to a setting. ``recorded``: matrices of the application, which decide their
+    cells alone. ``fills``: the classes of FILLS that are of use.
+    """
+
+    sizes: Sequence[int]
+    budget_s: float
+    seed: int = 1
+    resume: bool = False
+    parts: Sequence[Shape] = ()
+    settings: Callable[[Shape], Sequence[Setting]] = candidates
+    nearby: Callable[[Setting, Shape], Sequence[Setting]] = neighbours
+    recorded: Sequence[RecordedMatrix] = ()
+    fills: Sequence[int] = tuple(range(len(FILLS)))
+
+
 @dataclass
 class AlltoallvExploration:
-    """Measures what ``settings`` says of each of ``parts`` at average blocks of ``sizes`` bytes, within ``budget_s``.
+    """Measures what ``options`` say of each of ``parts`` and of recorded matrices, within ``budget_s``.
 
-    The same of matrices that were ``recorded``, by their names. All of it where there is time; where there is not, what
-    is expected to change most for its time. Then what is ``nearby`` of the fastest setting of a part at a size, for as
-    long as that is faster and there is time. ``known``: samples of an earlier run, which are not measured again.
+    All of it where there is time; where there is not, what is expected to change most for its time. Then what is nearby
+    of the fastest setting of a part at a size, for as long as that is faster and there is time. ``known``: samples of
+    an earlier run, which are not measured again.
     """
 
     source: Source
     record: Callable[[Sequence[Sample]], None]
+    options: AlltoallvOptions
     parts: Sequence[Shape]
-    settings: Callable[[Shape], Sequence[Setting]]
-    sizes: Sequence[int]
     budget_s: float
-    seed: int
-    nearby: Callable[[Setting, Shape], Sequence[Setting]] = neighbours
-    recorded: Sequence[Scenario] = ()
     known: Sequence[Sample] = ()
     clock: Callable[[], float] = time.monotonic
     stop: StopRequest = field(default_factory=StopRequest)
@@ -117,7 +114,7 @@ class AlltoallvExploration:
         began_s, known, rounds = self.clock(), self.known, 0
         while True:
             spaces = self._spaces(added)
-            learners = {name: DecisionLearner(space, self.seed) for name, space in spaces.items()}
+            learners = {name: DecisionLearner(space, self.options.seed) for name, space in spaces.items()}
             spent_s = self.clock() - began_s
             outcome = Campaign(
                 source=self.source,
@@ -153,7 +150,7 @@ class AlltoallvExploration:
         added = {}
         for scenario in space.scenarios:
             if scenario in fastest:
-                there = self.nearby(setting_of(fastest[scenario][1]), Shape(scenario.nodes, scenario.ppn))
+                there = self.options.nearby(setting_of(fastest[scenario][1]), Shape(scenario.nodes, scenario.ppn))
                 if new := tuple(c for c in map(choice_of, there) if c not in space.choices(scenario)):
                     added[scenario] = new
         return added
@@ -164,10 +161,13 @@ class AlltoallvExploration:
         def choices(scenario: Scenario) -> tuple[Choice, ...]:
             shape = Shape(scenario.nodes, scenario.ppn)
             if shape not in legal:
-                legal[shape] = tuple(choice_of(setting) for setting in self.settings(shape))
+                legal[shape] = tuple(choice_of(setting) for setting in self.options.settings(shape))
             return (*legal[shape], *added.get(scenario, ()))
 
-        grid = (Scenario(COLLECTIVE, shape.nodes, shape.ppn, size) for shape in self.parts for size in self.sizes)
+        sizes = self.options.sizes
+        grid = (Scenario(COLLECTIVE, shape.nodes, shape.ppn, size) for shape in self.parts for size in sizes)
         spaces = {COLLECTIVE: Space(COLLECTIVE, tuple(grid), choices)}
-        recorded = {scenario.collective: Space(scenario.collective, (scenario,), choices) for scenario in self.recorded}
-        return spaces | recorded
+        for matrix in self.options.recorded:
+            name = matrix.scenario.collective
+            spaces[name] = Space(name, (matrix.scenario,), choices)
+        return spaces

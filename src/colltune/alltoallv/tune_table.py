@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
-from colltune.alltoallv.launches import EFFORT, AlltoallvExploration, PatternBench, PatternLaunch
+from colltune.alltoallv.launches import EFFORT, AlltoallvExploration, AlltoallvOptions, Launches, PatternLaunch
 from colltune.alltoallv.lookup_table import (
     BOUND_TO,
-    FILLS,
     FIRST_CALL,
     FORWARDING,
     TABLE,
@@ -19,8 +18,6 @@ from colltune.alltoallv.lookup_table import (
     Shape,
     TableEntry,
     around,
-    candidates,
-    neighbours,
     parts_of,
     places,
     runs,
@@ -30,10 +27,11 @@ from colltune.alltoallv.lookup_table import (
 from colltune.alltoallv.matrices import RecordedMatrix
 from colltune.alltoallv.prove import Cell, Kept, PatternProof
 from colltune.alltoallv.samples import Blocks, direct_above_bytes
+from colltune.bench.contract import Place
 from colltune.core.disturbance import Disturbance
 from colltune.core.errors import InputError
 from colltune.core.proven import Decision, Verdict, Why
-from colltune.core.sample import Choice, Environment, Sample, Scenario
+from colltune.core.sample import Choice, Environment, Sample, Scenario, grouped
 from colltune.core.stop import StopRequest
 from colltune.core.units import format_count
 from colltune.distill.decide import Decided
@@ -64,33 +62,14 @@ class AlltoallvResult:
     environment: Environment
 
 
-@dataclass(frozen=True)
-class AlltoallvOptions:
-    """``sizes``: average blocks in bytes. ``resume``: nothing that a run explored which was cut off is again.
-
-    ``parts``: of the job, as parts_of gives them or some of them. ``settings``: what is tried on a part, the library's
-    own first; ``nearby``: what is next to a setting. ``recorded``: matrices of the application, which decide their
-    cells alone. ``fills``: the classes of FILLS that are of use.
-    """
-
-    sizes: Sequence[int]
-    budget_s: float
-    seed: int = 1
-    resume: bool = False
-    parts: Sequence[Shape] = ()
-    settings: Callable[[Shape], Sequence[Setting]] = candidates
-    nearby: Callable[[Setting, Shape], Sequence[Setting]] = neighbours
-    recorded: Sequence[RecordedMatrix] = ()
-    fills: Sequence[int] = tuple(range(len(FILLS)))
-
-
 def sizes_up_to(largest_bytes: int) -> list[int]:
     """The average blocks that are tuned: powers of two from 4 bytes on."""
     return [1 << power for power in range(2, max(largest_bytes, 4).bit_length())]
 
 
 def tune_alltoallv(
-    bench: PatternBench,
+    bench: Place,
+    launch: Launches,
     options: AlltoallvOptions,
     out: Path,
     stage: Callable[[str], None] = lambda _text: None,
@@ -103,16 +82,14 @@ def tune_alltoallv(
     that all collectives pass, and not slower for other patterns that the library cannot tell from the one it was proven
     on. Where ``stop`` cuts the tuning off, the table that was there stays. Raises ColltuneError.
     """
-    stop = stop or StopRequest()
-    parts = _parts(bench, options)
-    began_s = bench.now_s()
+    stop, parts = stop or StopRequest(), _parts(bench, options)
+    began_s, numbers = bench.now_s(), count(_EXPLORING)
     if bench.watch is not None:
         bench.watch.patience_s = PATIENT_SHARE * options.budget_s
-    numbers = count(_EXPLORING)
 
     def open_source() -> PatternLaunch:
         number = next(numbers)
-        return bench.launch(options.seed + number, number)
+        return launch(options.seed + number, number)
 
     with Journal.begin(out / _JOURNAL, bench.environment, options.resume) as journal:
         with closing(open_source()) as source:
@@ -122,7 +99,9 @@ def tune_alltoallv(
                 note(plan.extension)
             stage(f"measuring {format_count(len(parts), 'part')} of the job at {len(options.sizes)} sizes")
             budget_s = plan.measured_by_s - bench.now_s()
-            outcome, decided = _explored(source, options, parts, journal, budget_s, bench.now_s, stop)
+            known = [sample for sample in journal.samples if _is_explored(sample)]
+            explored = AlltoallvExploration(source, journal.append, options, parts, budget_s, known, bench.now_s, stop)
+            outcome, decided = explored.run()
         stage("proving settings against the library, with every kind of blocks that looks the same, in fresh launches")
         proof = PatternProof(
             whole=Shape(bench.nodes, bench.ppn),
@@ -150,47 +129,21 @@ def tune_alltoallv(
     return AlltoallvResult(out / TABLE, rules, replace(outcome, interrupted=stop.made), results, bench.environment)
 
 
-def _parts(bench: PatternBench, options: AlltoallvOptions) -> Sequence[Shape]:
+def _parts(bench: Place, options: AlltoallvOptions) -> Sequence[Shape]:
     parts = options.parts or parts_of(bench.nodes, bench.ppn)
     if not parts:
         raise InputError("alltoallv has nothing to tune on two ranks", "Give --ppn 3 or more")
     return parts
 
 
-def _set_up(bench: PatternBench, source: PatternLaunch) -> tuple[float, float]:
+def _set_up(bench: Place, source: PatternLaunch) -> tuple[float, float]:
     """The seconds in which a program sets up the algorithms, and those in which they were asked for: of a launch."""
     began_s = bench.now_s()
     set_up_s = source.set_up_s()
     return set_up_s, bench.now_s() - began_s
 
 
-def _explored(
-    source: PatternLaunch,
-    options: AlltoallvOptions,
-    parts: Sequence[Shape],
-    journal: Journal,
-    budget_s: float,
-    clock: Callable[[], float],
-    stop: StopRequest,
-) -> tuple[Outcome, Decided]:
-    """What was measured in the first launch, and the best settings by it."""
-    return AlltoallvExploration(
-        source=source,
-        record=journal.append,
-        parts=parts,
-        settings=options.settings,
-        nearby=options.nearby,
-        sizes=options.sizes,
-        recorded=[matrix.scenario for matrix in options.recorded],
-        budget_s=budget_s,
-        seed=options.seed,
-        known=[sample for sample in journal.samples if _is_explored(sample)],
-        clock=clock,
-        stop=stop,
-    ).run()
-
-
-def _about(bench: PatternBench, options: AlltoallvOptions, disturbance: Disturbance) -> dict[str, object]:
+def _about(bench: Place, options: AlltoallvOptions, disturbance: Disturbance) -> dict[str, object]:
     """The facts at the head of the table."""
     about: dict[str, object] = {name: getattr(bench.environment, name) for name in BOUND_TO}
     about["seed"] = options.seed
@@ -203,10 +156,8 @@ def _is_explored(sample: Sample) -> bool:
 
 
 def _by_cell(recorded: Iterable[RecordedMatrix]) -> dict[Cell, list[Scenario]]:
-    cells: dict[Cell, list[Scenario]] = {}
-    for recorded_matrix in recorded:
-        cells.setdefault((recorded_matrix.plain, recorded_matrix.fill), []).append(recorded_matrix.scenario)
-    return cells
+    by_cell = grouped(recorded, lambda matrix: (matrix.plain, matrix.fill))
+    return {cell: [matrix.scenario for matrix in some] for cell, some in by_cell.items()}
 
 
 def _rules(kept: Kept) -> dict[Shape, list[AlltoallvRule]]:

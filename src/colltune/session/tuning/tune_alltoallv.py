@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from colltune.alltoallv.launches import JobPatterns
+from colltune.alltoallv.launches import AlltoallvOptions, launches_on
 from colltune.alltoallv.lookup_table import Shape
 from colltune.alltoallv.matrices import Called, called_by, load_recorded, write_matrices
-from colltune.alltoallv.tune_table import AlltoallvOptions, AlltoallvResult, sizes_up_to, tune_alltoallv
+from colltune.alltoallv.tune_table import AlltoallvResult, sizes_up_to, tune_alltoallv
 from colltune.bench.workbench import open_workbench
 from colltune.core.errors import InputError
 from colltune.core.stop import StopRequest
@@ -54,8 +54,8 @@ def tune_alltoallv_here(
             called = called_by(profile, whole, sizes)
             listener.note(_described(called))
             options = replace(options, parts=called.parts, sizes=called.sizes, fills=called.fills)
-        patterns = JobPatterns.on(bench, write_matrices(recorded, out))
-        return tune_alltoallv(patterns, options, out, listener.stage, listener.note, stop)
+        launches = launches_on(bench, write_matrices(recorded, out))
+        return tune_alltoallv(bench, launches, options, out, listener.stage, listener.note, stop)
 
 
 def _described(called: Called) -> str:
