@@ -8,7 +8,7 @@ import gc
 import json
 import sqlite3
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, cached_property
 from itertools import groupby, product, repeat
@@ -88,22 +88,6 @@ class LatestSamples(NamedTuple):
     dates_s: Sequence[float]
 
 
-class _Few:
-    """Tells ``note`` of the first few, and at the end how many there were: thousands of bad files are one line more."""
-
-    def __init__(self, note: Callable[[str], None], most: int = 10) -> None:
-        self._note, self._most, self._count = note, most, 0
-
-    def tell(self, text: str) -> None:
-        self._count += 1
-        if self._count <= self._most:
-            self._note(text)
-
-    def end(self) -> None:
-        if self._count > self._most:
-            self._note(f"{self._count - self._most} more entries are not used")
-
-
 class _Parsed(dict[str, Choice]):
     """Choices by how they are written; each is read once."""
 
@@ -112,25 +96,17 @@ class _Parsed(dict[str, Choice]):
 
 
 class Index:
-    """Of the entries of the identity ``key``. ``remarks``: of entries that are not used, why."""
+    """Of the entries of the identity ``key``. What cannot be used goes into the quarantine, if that may be."""
 
-    def __init__(
-        self,
-        store: SiteStore,
-        key: str,
-        note: Callable[[str], None] = lambda _text: None,
-        names: Collection[str] | None = None,
-    ) -> None:
+    def __init__(self, store: SiteStore, key: str, names: Collection[str] | None = None) -> None:
         self._store, self._key = store, key
         self._data = _loaded(store, key)
-        names = set(store.names_of(key) if names is None else names)
+        names = set(store.names().get(key, ()) if names is None else names)
         held = {name for (name,) in self._data.execute("SELECT name FROM entry UNION ALL SELECT name FROM unused")}
         forget(self._data, held - names)
         new = names - held
-        few = _Few(note)
         for name in sorted(new):
-            self._take(name, few.tell)
-        few.end()
+            self._take(name)
         if len(new) >= _WORTH_WRITING or held - names:
             self._write(tidy=len(names) // _TIDIED_EACH > len(held) // _TIDIED_EACH)
 
@@ -201,14 +177,11 @@ class Index:
             for number, baseline, entry, launch, date_s, value, *views in rows
         ]  # fmt: skip
 
-    def coverage(self) -> list[tuple[str, int, int, int, float, float]]:
-        """Of each collective and shape: (collective, nodes, ppn, pairs, oldest, newest) with dates in seconds."""
-        return list(
-            self._data.execute(
-                "SELECT collective, nodes, ppn, count(*), min(date_s), max(date_s) FROM measured"
-                " GROUP BY collective, nodes, ppn ORDER BY collective, nodes, ppn"
-            )
-        )
+    def coverage(self) -> list[tuple[str, int, int, int]]:
+        """Of each collective and shape: (collective, nodes, ppn, pairs)."""
+        columns = "collective, nodes, ppn"
+        query = f"SELECT {columns}, count(*) FROM measured GROUP BY {columns} ORDER BY {columns}"
+        return list(self._data.execute(query))
 
     @cached_property
     def _places(self) -> dict[int, tuple[str, tuple[int, int]]]:
@@ -216,35 +189,28 @@ class Index:
         rows = self._data.execute("SELECT id, name, nodes, ppn FROM entry")
         return {number: (name, (nodes, ppn)) for number, name, nodes, ppn in rows}
 
-    def _take(self, name: str, note: Callable[[str], None]) -> None:
+    def _take(self, name: str) -> None:
         try:
             entry = self._store.read(self._key, name)
         except RevokedError as error:
             self._data.execute("INSERT INTO unused VALUES (?, ?)", (name, str(error)))
             return
         except (BadEntryError, MemoryError) as error:
-            self._refuse(name, str(error) or "it fills the memory", note)
+            self._refuse(name, str(error) or "it fills the memory")
             return
-        except LaterEntryError as error:
-            note(f"the store's entry {name[:12]} is not used: {error}")
-            return
-        except OSError as error:
-            note(f"the store's entry {name[:12]} cannot be read now: {error.strerror}")
+        except (LaterEntryError, OSError):  # it is not at fault, or cannot be read now
             return
         try:
             self._data.execute("SAVEPOINT taking")
             insert(self._data, name, entry)
         except Exception as error:  # whatever is wrong with what somebody wrote costs that entry, and no job
             self._data.execute("ROLLBACK TO taking")
-            self._refuse(name, f"it holds a number or text that cannot be used: {error}", note)
+            self._refuse(name, f"it holds a number or text that cannot be used: {error}")
         finally:
             self._data.execute("RELEASE taking")
 
-    def _refuse(self, name: str, reason: str, note: Callable[[str], None]) -> None:
-        moved = self._store.set_aside(self._key, name, reason)
-        place = "moved to the quarantine" if moved else "left where it is, for only its owner may move it"
-        note(f"the store's entry {name[:12]} is not used: {reason}; it is {place}")
-        if not moved:
+    def _refuse(self, name: str, reason: str) -> None:
+        if not self._store.set_aside(self._key, name, reason):  # only its owner may move it
             self._data.execute("INSERT INTO unused VALUES (?, ?)", (name, reason))
 
     def _write(self, tidy: bool) -> None:
@@ -287,16 +253,14 @@ def _checksum(data: bytes | memoryview) -> bytes:
     return zlib.crc32(data).to_bytes(_CHECKSUM_BYTES, "big")
 
 
-def open_index(
-    store: SiteStore, key: str, note: Callable[[str], None] = lambda _text: None, names: Collection[str] | None = None
-) -> Index:
+def open_index(store: SiteStore, key: str, names: Collection[str] | None = None) -> Index:
     """The index, brought up to date; ``names``: of its entries, where the inbox is listed already.
 
     Raises InputError where the store cannot be read.
     """
     try:
         with on_os_error(f"cannot read the store {store.directory}", "Check its permissions"):
-            return Index(store, key, note, names)
+            return Index(store, key, names)
     except sqlite3.Error as error:
         raise InputError(
             f"the cache {store.index_path(key)} cannot be used: {error}", "Delete it: it is made anew"

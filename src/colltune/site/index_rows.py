@@ -30,6 +30,7 @@ from colltune.core.sample import (
 )
 from colltune.machine.files import read_record
 from colltune.site.entry import Entry
+from colltune.store.tuning import MANIFEST
 
 # The numbers of a sample before those of its repetitions: its times by other conventions in seconds (not a number:
 # not taken), cost, start, launch, group, page faults, and the times in other states of memory.
@@ -170,14 +171,9 @@ def _compared(data: sqlite3.Connection, entry: int, ratio: PairedRatio) -> None:
     launch = int(ratio.launch.rpartition("/")[2])
     row = (*place, entry, launch, ratio.date_s, ratio.value, *ratio.others, format_choice(ratio.baseline))
     data.execute("INSERT INTO compared VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
-    _thin(data, "compared", f"{_AT} AND choice = ?", place, _LOOKS)
-
-
-def _thin(data: sqlite3.Connection, table: str, where: str, place: Sequence[object], most: int) -> None:
-    """Removes the oldest rows at ``place`` where there are more than ``most``."""
     data.execute(
-        f"DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} WHERE {where}"
-        f" ORDER BY date_s DESC LIMIT -1 OFFSET {most})",
+        f"DELETE FROM compared WHERE rowid IN (SELECT rowid FROM compared WHERE {_AT} AND choice = ?"
+        f" ORDER BY date_s DESC LIMIT -1 OFFSET {_LOOKS})",
         place,
     )
 
@@ -196,8 +192,6 @@ class _RulesAlone(msgspec.Struct):
 
 def _collectives(entry: Entry) -> list[str]:
     """Of the tuning that an entry holds, if it holds one."""
-    from colltune.store.tuning import MANIFEST
-
     with suppress(KeyError, ValueError):
         return sorted(read_record(entry.files[MANIFEST], _RulesAlone).rules)
     return []

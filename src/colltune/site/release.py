@@ -60,14 +60,11 @@ def sign(directory: Path, key: Path) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ColltuneError(f"ssh-keygen cannot be run: {error}", "Install OpenSSH 8.2 or later") from error
     if done.returncode != 0:
-        raise ColltuneError(f"{directory.name} is published and not signed: {_said(done)}", "Check --sign KEY")
+        lines = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
+        said = lines[0] if lines else f"ssh-keygen ended with exit code {done.returncode}"
+        raise ColltuneError(f"{directory.name} is published and not signed: {said}", "Check --sign KEY")
     (directory / SIGNATURE).write_bytes(done.stdout)
     (directory / SIGNATURE).chmod(0o444)
-
-
-def _said(done: subprocess.CompletedProcess[bytes]) -> str:
-    lines = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
-    return lines[0] if lines else f"ssh-keygen ended with exit code {done.returncode}"
 
 
 MANIFEST, ACTIVE, ACTIVATIONS, RELEASES = "manifest.json", "active", "activations.json", "releases"

@@ -128,23 +128,14 @@ class SiteStore:
             files.write_atomically(self.outbox / REVOKED, (json.dumps(written, indent=1) + "\n").encode(), mode=0o644)
 
     def names(self) -> dict[str, set[str]]:
-        """Of all entries, by the key of their identity."""
+        """Of all entries, by the key of their identity: of files in the inbox whose name we could have given."""
         names: defaultdict[str, set[str]] = defaultdict(set)
-        for file in self._listed():
+        for file in os.listdir(self.directory / INBOX):
             key, dash, name = file.removesuffix(SUFFIX).partition("-")
-            if dash and not file.startswith("."):
+            usual = file.endswith(SUFFIX) and file.isascii() and file.isprintable()
+            if usual and dash and not file.startswith("."):
                 names[key].add(name)
         return dict(names)
-
-    def names_of(self, key: str) -> set[str]:
-        """Of the entries of one identity."""
-        begin = f"{key}-"
-        return {file[len(begin) : -len(SUFFIX)] for file in self._listed() if file.startswith(begin)}
-
-    def _listed(self) -> list[str]:
-        """Files in the inbox whose name we could have given."""
-        listed = os.listdir(self.directory / INBOX)
-        return [name for name in listed if name.endswith(SUFFIX) and name.isascii() and name.isprintable()]
 
     def place(self, key: str, name: str) -> Path:
         return self.directory / INBOX / f"{key}-{name}{SUFFIX}"

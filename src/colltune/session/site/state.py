@@ -22,13 +22,13 @@ from colltune.core.space import message_sizes, shapes
 from colltune.core.units import format_count
 from colltune.machine.files import read_file
 from colltune.site.entry import BadEntryError, Entry, Identity, LaterEntryError, Provenance, name_of, pack, unpack
-from colltune.site.index import Listed, job_of, open_index, without_collections
+from colltune.site.index import job_of, open_index, without_collections
 from colltune.site.knowledge import STALE_S, confirmed_s, files_of, newest_tuning, tuning_of
 from colltune.site.release import active, releases
 from colltune.site.store import VARIABLE, Revoked, SiteStore
 from colltune.store.earlier import measurements
 from colltune.store.journal import read_journal
-from colltune.store.tuning import JOURNAL, Tuning, load_tuning, write_files
+from colltune.store.tuning import JOURNAL, load_tuning, write_files
 
 COMMANDS = "COLLTUNE_STORE_COMMANDS"  # "1": entries hold the arguments of commands too
 PENDING = "pending"  # in a tuning directory: entries that could not be added to the store
@@ -133,11 +133,10 @@ class StoreStatus:
 
 
 @without_collections()
-def status(store: SiteStore, now_s: float | None = None) -> StoreStatus:
+def status(store: SiteStore) -> StoreStatus:
     """Raises InputError where the store cannot be read."""
-    now_s = time.time() if now_s is None else now_s
-    listed = sorted(store.names().items())
-    machines = [made for key, names in listed if (made := _machine(store, key, names, now_s)) is not None]
+    each = (_machine(store, key, names, time.time()) for key, names in sorted(store.names().items()))
+    machines = [machine for machine in each if machine is not None]
     return StoreStatus(machines, list(store.quarantined()), releases(store), active(store))
 
 
@@ -149,7 +148,7 @@ def _machine(store: SiteStore, key: str, names: set[str], now_s: float) -> SiteM
     identity = Identity.of(store.read(key, entries[0].name).environment)
     of_shape = grouped(entries, lambda entry: (entry.nodes, entry.ppn))
     known: defaultdict[tuple[int, int], dict[str, int]] = defaultdict(dict)
-    for name, nodes, ppn, count, _, _ in index.coverage():
+    for name, nodes, ppn, count in index.coverage():
         known[nodes, ppn][name] = count
     possible = cache(partial(_pairs, identity))
     made = []
@@ -157,7 +156,11 @@ def _machine(store: SiteStore, key: str, names: set[str], now_s: float) -> SiteM
         listed = newest_tuning(mine, shape, -1.0)
         tuning = None if listed is None else tuning_of(store, key, listed.name)
         when_s = None if listed is None else confirmed_s(listed, mine)
-        made.append(_shape(shape, mine, _measured_in(known, shape, possible), tuning, when_s, now_s))
+        measured = _measured_in(known, shape, possible)
+        verdicts = Counter(decision.verdict for decision in (() if tuning is None else tuning.summary.decisions))
+        jobs = len({job_of(entry.uid, entry.job, entry.began_s, entry.hosts) for entry in mine})
+        then = _next(measured, when_s, verdicts[Verdict.NOT_TRIED], now_s)
+        made.append(ShapeCoverage(*shape, jobs, measured, when_s, verdicts[Verdict.KEPT], then))
     users = len({entry.uid for entry in entries})
     return SiteMachine(identity, len(entries), users, entries[0].began_s, made)
 
@@ -172,26 +175,6 @@ def _measured_in(
     names = sorted({name for part in parts for name in known.get(part, {})})
     counts = {name: sum(known.get(part, {}).get(name, 0) for part in parts) for name in names}
     return {name: (count, sum(possible(name, part) for part in parts)) for name, count in counts.items()}
-
-
-def _shape(
-    shape: tuple[int, int],
-    entries: Sequence[Listed],
-    measured: dict[str, tuple[int, int]],
-    tuning: Tuning | None,
-    when_s: float | None,
-    now_s: float,
-) -> ShapeCoverage:
-    decisions = () if tuning is None else tuning.summary.decisions
-    count = Counter(decision.verdict for decision in decisions)
-    return ShapeCoverage(
-        *shape,
-        jobs=len({job_of(entry.uid, entry.job, entry.began_s, entry.hosts) for entry in entries}),
-        measured=measured,
-        tuned_s=when_s,
-        proven=count[Verdict.KEPT],
-        next=_next(measured, when_s, count[Verdict.NOT_TRIED], now_s),
-    )
 
 
 def _pairs(identity: Identity, collective: str, shape: tuple[int, int]) -> int:
