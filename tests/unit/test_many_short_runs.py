@@ -85,7 +85,7 @@ class Program:
     ) -> ApplicationRun:
         cell = Cell("bcast", 0, 64, 64, 8, 2, 4, tuned, default, 1, 0, agreed_s, pairs)
         record = RunRecord(ENVIRONMENT, (choice,), {"bcast": SizeBasis.MESSAGE}, 1, candidates=1)
-        experiment = Experiment(8, 2, 1, self.calls * (CALL_S + BETWEEN_S), 0, (cell,))
+        experiment = Experiment(8, 2, 1, self.calls * (CALL_S + BETWEEN_S), (cell,))
         return ApplicationRun(Path(f"{len(self.runs):06}"), record, (experiment,))
 
     def sequence_of(self, words: Sequence[int], ratio: float) -> tuple[tuple[BlockPair, ...], int, float]:

@@ -23,7 +23,7 @@ from colltune.core.units import parse_duration
 from colltune.distill.minimal_rules import distill_proven
 from colltune.judge.verdict import compare_all
 from colltune.report.ending import ending, facts, headline, steps_text
-from colltune.report.explanation import Explanation, format_explanation
+from colltune.report.explanation import format_explanation
 from colltune.report.findings import Findings
 from colltune.report.html import _decision_rows
 from colltune.report.job import job_shape, shape_gains
@@ -100,9 +100,7 @@ def _printed(found: Findings) -> Iterator[str]:
 
 
 def _explained(found: Findings, scenario: Scenario) -> str:
-    rules = found.rule_sets[scenario.collective]
-    known = Explanation(scenario, HERE, rules, "", "", found.samples, found.proofs, list(found.summary.decisions))
-    return " ".join(format_explanation(known, 400).split())
+    return " ".join(format_explanation(found, scenario, "", "", 400).split())
 
 
 def _agree_in_bounds(text: str) -> None:
@@ -161,7 +159,7 @@ def runs(draw: st.DrawFn) -> Experiment:
             pairs.append(BlockPair(calls, draw(st.booleans()), *blocks))
         size, off, tuned = 64 << number, draw(st.integers(0, 1)), draw(st.integers(10, 10**5))
         cells.append(Cell("bcast", 0, size, size, 4, 1, 4, tuned, 50, 1, off, 1e-4, tuple(pairs)))
-    return Experiment(4, 1, 5, elapsed_s, 0, tuple(cells))
+    return Experiment(4, 1, 5, elapsed_s, tuple(cells))
 
 
 @given(runs())

@@ -46,7 +46,6 @@ def test_every_truncation_of_the_last_record_is_healed(path: Path) -> None:
         contents = read_journal(path)
         whole = end == len(data) - 1  # only the newline is missing
         assert list(contents.samples) == (samples if whole else samples[:2])
-        assert contents.torn_bytes == (0 if whole else end - start)
         assert path.read_bytes() == data[:end], "reading must not change the file"
         with Journal.open(path, ENVIRONMENT) as journal:
             assert journal.samples == contents.samples
@@ -139,7 +138,8 @@ def test_samples_and_notes_are_lines_of_json_and_kept_in_order(path: Path) -> No
         journal.append(samples[3:])
         assert list(journal.samples) == samples
     with Journal.open(path, ENVIRONMENT) as journal:
-        assert (list(journal.samples), list(journal.notes)) == (samples, notes)
+        assert list(journal.samples) == samples
+    assert list(read_journal(path).notes) == notes
     kinds = [next(key for key in json.loads(line) if key != "crc32") for line in path.read_text().splitlines()]
     assert kinds == ["journal", *["sample"] * 3, *["note"] * 2, *["sample"] * 4]
 
@@ -211,7 +211,6 @@ def test_no_space_left_is_one_clear_error_and_the_file_stays_whole(path: Path) -
     assert "no space is left for the journal" in message
     assert "--resume" in message
     contents = read_journal(path)
-    assert contents.torn_bytes == 0
     assert list(contents.samples) == example_samples(100, repetitions=40)[: int(count)]
     assert 2 < int(count) < 100
 
@@ -235,7 +234,7 @@ def test_a_disk_error_that_cannot_be_undone_is_healed_later(path: Path, monkeypa
         with pytest.raises(ColltuneError, match="Input/output error; the 2 samples before are in the file"):
             journal.append(example_samples(1))
     journal.close()
-    assert read_journal(path).torn_bytes > 0
+    assert not path.read_bytes().endswith(b"\n")
     with Journal.open(path, ENVIRONMENT) as healed:
         assert list(healed.samples) == example_samples(2)
 

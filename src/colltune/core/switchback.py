@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from colltune.core.interval import Interval, SpeedVerdict
 from colltune.core.sample import Choice, Scenario, SizeBasis
-from colltune.core.units import format_size
+from colltune.core.units import format_size_range
 
 # Collective, class of sizes (bits of the largest), nodes and ranks per node.
 Where = tuple[str, int, int, int]
@@ -71,7 +71,6 @@ class Experiment:
     nodes: int
     share: int
     elapsed_s: float
-    lost_pairs: int
     cells: tuple[Cell, ...]
     complete: bool = True
 
@@ -115,8 +114,7 @@ class Standing:
     @property
     def place(self) -> str:
         """For people: collective, shape and sizes."""
-        least, most = format_size(self.size_least), format_size(self.size_most)
-        size = "" if self.collective == "barrier" else f", {least}" if least == most else f", {least} to {most}"
+        size = "" if self.collective == "barrier" else f", {format_size_range(self.size_least, self.size_most)}"
         return f"{self.collective} {self.nodes} x {self.ppn}{size}"
 
     def covers(self, scenario: Scenario) -> bool:

@@ -208,21 +208,16 @@ class _PairLine(msgspec.Struct):
 
 class _EndLine(msgspec.Struct):
     elapsed_ns: Count
-    lost_pairs: Count
 
 
 @dataclass
 class _Part:
-    """What one rank left. ``cells``: by their numbers, as they were last, without their ``pairs``.
-
-    Of a rank that has not ended, the pairs that it lost are not known.
-    """
+    """What one rank left. ``cells``: by their numbers, as they were last, without their ``pairs``."""
 
     job: _JobLine
     cells: dict[int, Cell] = field(default_factory=dict)
     pairs: dict[int, list[BlockPair]] = field(default_factory=dict)
     elapsed_ns: int = 0
-    lost_pairs: int = 0
     ended: bool = False
 
     def add(self, word: str, row: dict[str, str]) -> None:
@@ -236,7 +231,7 @@ class _Part:
             self.elapsed_ns = pair.elapsed_ns
         elif word == "end":
             end = fitted(row, _EndLine, strict=False)
-            self.elapsed_ns, self.lost_pairs, self.ended = end.elapsed_ns, end.lost_pairs, True
+            self.elapsed_ns, self.ended = end.elapsed_ns, True
         else:
             raise ValueError(f"{word!r} is none of cell, pair and end")
 
@@ -268,21 +263,16 @@ def _read(path: Path) -> _Part | None:
 
 def _joined(parts: list[_Part]) -> Experiment:
     """Cells of equal calls on equal communicators are one, whichever rank wrote them."""
-    kinds: dict[tuple[object, ...], list[Cell]] = {}
-    for part in parts:
-        for number, counted in part.cells.items():
-            cell = replace(counted, pairs=tuple(part.pairs.get(number, ())))
-            size_class = cell.size_most.bit_length()
-            kind = (cell.collective, cell.choice, size_class, cell.ranks, cell.nodes, cell.ppn)
-            kinds.setdefault(kind, []).append(cell)
+    counted = ((part, number, cell) for part in parts for number, cell in part.cells.items())
+    cells = (replace(cell, pairs=tuple(part.pairs.get(number, ()))) for part, number, cell in counted)
+    kinds = grouped(cells, lambda c: (c.collective, c.choice, c.size_most.bit_length(), c.ranks, c.nodes, c.ppn))
     first = next((part for part in parts if part.job.rank == 0), parts[0])
     return Experiment(
         ranks=first.job.ranks,
         nodes=first.job.nodes,
         share=first.job.share,
         elapsed_s=max(part.elapsed_ns for part in parts) * 1e-9,
-        lost_pairs=sum(part.lost_pairs for part in parts),
-        cells=tuple(_sum(cells) for _, cells in sorted(kinds.items(), key=lambda item: repr(item[0]))),
+        cells=tuple(_sum(some) for _, some in sorted(kinds.items(), key=lambda item: repr(item[0]))),
         complete=first.ended,
     )
 

@@ -23,19 +23,10 @@ Floats = NDArray[np.float64]
 
 PROBABILITIES: Floats = np.array([0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0])
 STATED: Floats = np.array([0.93, 0.96, 0.98, 1.0, 1.02, 1.06, 1.8])
-_WIDEST = 20.0  # no repetition is drawn slower than this many medians
-
-
-def quantiles(minimum: float, p10: float, p25: float, median: float, p75: float, p90: float, mean: float) -> Floats:
-    """(7,): over the median, at PROBABILITIES; NaN where any is missing."""
-    known = np.maximum.accumulate(np.array([minimum, p10, p25, median, p75, p90]) / median)
-    below = float((np.diff(PROBABILITIES[:6]) * 0.5 * (known[1:] + known[:-1])).sum())
-    highest = 2.0 * (mean / median - below) / (1.0 - PROBABILITIES[5]) - known[5]
-    return np.append(known, np.clip(highest, known[5], max(_WIDEST, known[5])))
 
 
 def drawn(median_s: float, spread: Floats | None, count: int, seed: tuple[int, ...]) -> Floats:
-    """(count,): seconds. ``spread`` (7,): as of ``quantiles``; STATED where it is None or not known.
+    """(count,): seconds. ``spread`` (7,): over the median, at PROBABILITIES; STATED where it is None or not known.
 
     Equal seeds give equal repetitions, whoever asks.
     """
@@ -50,7 +41,7 @@ class Grid:
 
     ``default_s`` is not a candidate: it is what a tuner's selection is compared with. ``cost_s`` (N, M): what measuring
     each pair took, set-up and repetitions included; None or NaN where that is not known. ``spread`` (N, M, 7):
-    quantiles of single repetitions over the recorded median, at the probabilities of `QUANTILES`; None
+    quantiles of single repetitions over the recorded median, at PROBABILITIES; None
     or NaN where they are not known.
     """
 
@@ -136,19 +127,9 @@ class Grid:
         )
 
     @cached_property
-    def known(self) -> NDArray[np.bool_]:
-        """(N, M): what was recorded."""
-        return np.isfinite(self.time_s)
-
-    @cached_property
     def recorded(self) -> list[tuple[Scenario, Choice]]:
         """The recorded (scenario, choice) pairs, scenario by scenario."""
-        return [(self.scenarios[row], self.choices[column]) for row, column in np.argwhere(self.known)]
-
-    @property
-    def pairs(self) -> int:
-        """How many pairs were recorded."""
-        return int(self.known.sum())
+        return [(self.scenarios[row], self.choices[column]) for row, column in np.argwhere(np.isfinite(self.time_s))]
 
 
 PARTS = ("time_s", "default_s", "cost_s", "spread")

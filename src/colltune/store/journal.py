@@ -30,30 +30,25 @@ _DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 @dataclass(frozen=True)
 class JournalContents:
-    """What a journal holds, in the order in which it was written. ``torn_bytes``: the cut-off record at its end."""
+    """What a journal holds, in the order in which it was written."""
 
     environment: Environment
-    colltune_version: str
     samples: tuple[Sample, ...]
     notes: tuple[Note, ...]
-    torn_bytes: int = 0
 
 
-def read_journal(path: Path | str) -> JournalContents:
+def read_journal(path: Path) -> JournalContents:
     """Reads a journal for a report, without locking or repairing it.
 
     Raises InputError for a file that cannot be read, that is not a journal, or that is damaged before its end.
     """
-    path = Path(path)
-    header, records, torn_bytes, _ = _parse(_read_bytes(path), path)
+    header, records, _ = _parse(_read_bytes(path), path)
     if header is None:
         raise InputError(f"{path} holds no complete header, and so no samples", "Delete it, or resume its campaign")
     return JournalContents(
         environment=header.environment,
-        colltune_version=header.colltune_version,
         samples=tuple(record for record in records if isinstance(record, Sample)),
         notes=tuple(record for record in records if isinstance(record, Note)),
-        torn_bytes=torn_bytes,
     )
 
 
@@ -63,21 +58,17 @@ class Journal:
     Made by ``create`` or ``open``. Holds a lock on the file until it is closed.
     """
 
-    def __init__(
-        self, path: Path, descriptor: int, records: Sequence[Record], end: int, clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, path: Path, descriptor: int, clock: Callable[[], float]) -> None:
         self.path = path
         self._descriptor = descriptor
-        self._samples = [record for record in records if isinstance(record, Sample)]
-        self._notes = [record for record in records if isinstance(record, Note)]
-        self._end = end
+        self._samples: list[Sample] = []
+        self._end = 0
         self._clock = clock
         self._synced_s = clock()
 
     @classmethod
-    def create(cls, path: Path | str, environment: Environment, *, clock: Callable[[], float] = time.monotonic) -> Self:
+    def create(cls, path: Path, environment: Environment, *, clock: Callable[[], float] = time.monotonic) -> Self:
         """Begins a new journal. Raises InputError where the file is already there or cannot be made."""
-        path = Path(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
@@ -96,13 +87,12 @@ class Journal:
         return journal
 
     @classmethod
-    def open(cls, path: Path | str, environment: Environment, *, clock: Callable[[], float] = time.monotonic) -> Self:
+    def open(cls, path: Path, environment: Environment, *, clock: Callable[[], float] = time.monotonic) -> Self:
         """Opens a journal to append to it: reads its samples, and removes an incomplete record at its end.
 
         Raises EnvironmentMismatchError for a journal of another environment; InputError for no journal, a damaged
         one, or one that another process is writing.
         """
-        path = Path(path)
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_APPEND)
         except FileNotFoundError as error:
@@ -115,9 +105,9 @@ class Journal:
         return journal
 
     @classmethod
-    def begin(cls, path: Path | str, environment: Environment, resume: bool) -> Self:
+    def begin(cls, path: Path, environment: Environment, resume: bool) -> Self:
         """A new journal, or with ``resume`` the one that is there, if any. Raises as ``create`` and ``open`` do."""
-        return cls.open(path, environment) if resume and Path(path).exists() else cls.create(path, environment)
+        return cls.open(path, environment) if resume and path.exists() else cls.create(path, environment)
 
     @classmethod
     def _locked(cls, path: Path, descriptor: int, clock: Callable[[], float]) -> Self:
@@ -130,11 +120,11 @@ class Journal:
                 raise InputError(
                     f"another process is writing the journal {path}", "Wait for it to end, or give another directory"
                 ) from error
-        return cls(path, descriptor, (), 0, clock)
+        return cls(path, descriptor, clock)
 
     def _replay(self, environment: Environment) -> None:
         data = _read_bytes(self.path)
-        header, records, _, end = _parse(data, self.path)
+        header, records, end = _parse(data, self.path)
         if header is not None:
             require_same(header.environment, environment, self.path)
         if end < len(data):
@@ -146,16 +136,11 @@ class Journal:
             self._write(b"\n")  # the record is whole by its checksum; only its newline was cut off
         self._sync()
         self._samples = [record for record in records if isinstance(record, Sample)]
-        self._notes = [record for record in records if isinstance(record, Note)]
 
     @property
     def samples(self) -> tuple[Sample, ...]:
         """Every sample, the replayed ones first."""
         return tuple(self._samples)
-
-    @property
-    def notes(self) -> tuple[Note, ...]:
-        return tuple(self._notes)
 
     def append(self, samples: Sequence[Sample]) -> None:
         """Writes ``samples``; they are with the operating system when this returns.
@@ -170,9 +155,7 @@ class Journal:
 
     def note(self, kind: str, facts: Mapping[str, Fact]) -> None:
         """Writes an event, as ``append`` writes a sample."""
-        note = Note(kind, dict(facts))
-        self._write(encode(note))
-        self._notes.append(note)
+        self._write(encode(Note(kind, dict(facts))))
 
     def close(self) -> None:
         """Flushes to the disk and releases the lock. May be called twice."""
@@ -237,8 +220,8 @@ def _read_bytes(path: Path) -> bytes:
         return read_file(path, LARGEST_BYTES, link=True)
 
 
-def _parse(data: bytes, path: Path) -> tuple[Header | None, list[Record], int, int]:
-    """The header (None where it was cut off), the records after it, torn bytes, and where the complete records end."""
+def _parse(data: bytes, path: Path) -> tuple[Header | None, list[Record], int]:
+    """The header (None where it was cut off), the records after it, and where the complete records end."""
     lines = data.split(b"\n")
     tail = lines.pop()
     records: list[Record] = []
@@ -253,10 +236,10 @@ def _parse(data: bytes, path: Path) -> tuple[Header | None, list[Record], int, i
             if not records and not could_be_torn_header(tail):
                 raise InputError(f"{path} is not a journal of colltune", "Give the path of a journal") from None
     if not records:
-        return None, [], len(data) - end, end
+        return None, [], end
     header = records[0]
     assert isinstance(header, Header), "checked by _checked"
-    return header, records[1:], len(data) - end, end
+    return header, records[1:], end
 
 
 def _record(line: bytes, number: int, path: Path) -> Record:

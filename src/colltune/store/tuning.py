@@ -199,13 +199,13 @@ def load_tuning(directory: Path) -> Tuning:
     """Reads a tuning. Raises InputError where there is none, it cannot be read, or a file is missing or changed."""
     path = directory / MANIFEST
     if not path.exists():
-        is_place, make = directory.is_dir() or not directory.exists(), "colltune tune bcast allreduce --out"
-        what = f"{directory} {'holds no tuning' if directory.is_dir() else 'does not exist'} ({MANIFEST})"
-        if not is_place:
+        make = "colltune tune bcast allreduce --out"
+        if directory.exists() and not directory.is_dir():
             raise InputError(
                 f"{described(directory)}, and no tuning", f"Give the directory of one, or make it: {make} DIR"
             )
-        raise InputError(what, f"Make one: {make} {directory}")
+        what = "holds no tuning" if directory.is_dir() else "does not exist"
+        raise InputError(f"{directory} {what} ({MANIFEST})", f"Make one: {make} {directory}")
     try:
         document = parse_json(read_file(path))
         if (schema := fitted(document, _Schema).schema) != SCHEMA:

@@ -89,7 +89,7 @@ def evaluate_strategies(grids: Sequence[Grid], plan: Plan, places: Sequence[floa
     from colltune_study.research.evaluation import evaluate as compare
 
     console = make_console()
-    there = f"{len(grids)} tables, {sum(grid.pairs for grid in grids)} pairs"
+    there = f"{len(grids)} tables, {sum(len(grid.recorded) for grid in grids)} pairs"
     names = ", ".join(contestant.name for contestant in plan.contestants)
     console.print(f"{there}; {names}, {plan.seeds} seeds each, in {plan.jobs} processes")
     done = compare(grids, plan, _shows(console), lambda runs: _write(out, runs, plan))

@@ -24,7 +24,7 @@ from colltune.core.sample import COLLECTIVES, Choice, Scenario, Value, parse_cho
 from colltune.machine.benchmark_output import parse_output
 from colltune.machine.file_formats import Format, require_format
 from colltune.machine.files import LARGEST_BYTES, read_file, unpacked
-from colltune.store.grid import PROBABILITIES, Floats, Grid, quantiles
+from colltune.store.grid import PROBABILITIES, Floats, Grid
 from colltune_study.recorded.table_checks import checked
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ _SPREAD = ("min_us", "p10_us", "p25_us", "p75_us", "p90_us", "mean_us")
 # Fewer scenarios than this say little about a strategy that learns from some of them.
 FEWEST_SCENARIOS = 24
 FEWEST_PAIRS = 100
+_WIDEST = 20.0  # no repetition is drawn slower than this many medians
 
 # As colltune writes a choice itself; a name without parameters may come from any tool.
 _OURS = re.compile(r"[a-z0-9_+.]+\(\w+=\w+(?:,\w+=\w+)*\)")
@@ -57,7 +58,7 @@ def load_grids(paths: Iterable[Path], fewest_scenarios: int = FEWEST_SCENARIOS) 
     """
     paths = list(paths)
     grids = [grid for path, stem in _stems(paths) for grid in _grids_of(path, stem)]
-    enough = [grid for grid in grids if len(grid.scenarios) >= fewest_scenarios and grid.pairs >= FEWEST_PAIRS]
+    enough = [grid for grid in grids if len(grid.scenarios) >= fewest_scenarios and len(grid.recorded) >= FEWEST_PAIRS]
     if not enough:
         names = ", ".join(str(path) for path in paths) or "no file"
         raise InputError(
@@ -180,13 +181,21 @@ class _Run:
 class _Cell:
     """One scenario: seconds of each algorithm, what each measurement took (NaN: not known), and of the default.
 
-    ``spread``: of the repetitions of each algorithm, see ``colltune.store.grid.quantiles``.
+    ``spread``: of the repetitions of each algorithm, see ``quantiles``.
     """
 
     time_s: dict[str, float]
     cost_s: dict[str, float]
     default_s: float
     spread: dict[str, Floats]
+
+
+def quantiles(minimum: float, p10: float, p25: float, median: float, p75: float, p90: float, mean: float) -> Floats:
+    """(7,): over the median, at PROBABILITIES; NaN where any is missing."""
+    known = np.maximum.accumulate(np.array([minimum, p10, p25, median, p75, p90]) / median)
+    below = float((np.diff(PROBABILITIES[:6]) * 0.5 * (known[1:] + known[:-1])).sum())
+    highest = 2.0 * (mean / median - below) / (1.0 - PROBABILITIES[5]) - known[5]
+    return np.append(known, np.clip(highest, known[5], max(_WIDEST, known[5])))
 
 
 def _distinct(choices: Sequence[Choice], names: Sequence[str]) -> tuple[Choice, ...]:

@@ -97,7 +97,7 @@ def evaluate(
     What was not done when the time ended is left out as a whole: half a tuning says nothing. Raises InputError where
     not one was done.
     """
-    small_first = sorted(grids, key=lambda grid: grid.pairs)
+    small_first = sorted(grids, key=lambda grid: len(grid.recorded))
     tasks = [
         (seed, grid, contestant)
         for seed in range(plan.seeds)

@@ -39,7 +39,7 @@ class Metrics:
 def select(model: Model, grid: Grid) -> tuple[NDArray[np.intp], Floats]:
     """The fastest recorded choice by ``model`` (N,), and its predicted log times (N, M), NaN where not recorded."""
     predicted = np.full(grid.time_s.shape, np.nan)
-    predicted[grid.known] = model.predict(grid.recorded).log_time
+    predicted[np.isfinite(grid.time_s)] = model.predict(grid.recorded).log_time
     return np.where(np.isnan(predicted), np.inf, predicted).argmin(axis=1), predicted
 
 

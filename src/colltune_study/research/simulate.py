@@ -236,7 +236,7 @@ class _Tape:
     @property
     def share(self) -> float:
         """Of the pairs, that were looked at."""
-        return self._pairs[-1] / self._grid.pairs
+        return self._pairs[-1] / len(self._grid.recorded)
 
     @property
     def in_order(self) -> list[Step]:
@@ -250,7 +250,7 @@ class _Tape:
                 strategy.tell(samples)
         selected, predicted = select(strategy.model(), self._grid)
         metrics = score(selected, self._grid, predicted, self._scoring.weights, self._scoring.significant)
-        share = self._pairs[count - 1] / self._grid.pairs
+        share = self._pairs[count - 1] / len(self._grid.recorded)
         self.steps[count] = Step(self.spent_s[count - 1] / self.total_s, share, metrics)
         return self.steps[count]
 

@@ -54,7 +54,7 @@ def run_campaigns(
     tables = by_cluster(grids)
     with_default = {name for name, some in tables.items() if any(np.isfinite(one.default_s).any() for one in some)}
     refused = {name: "the library's default was not recorded" for name in tables if name not in with_default}
-    names = sorted(tables.keys() - refused.keys(), key=lambda name: sum(grid.pairs for grid in tables[name]))
+    names = sorted(tables.keys() - refused.keys(), key=lambda name: sum(len(grid.recorded) for grid in tables[name]))
     if not names:
         raise InputError(
             f"the default was not recorded in {', '.join(sorted(refused))}, so nothing can be compared with it",
