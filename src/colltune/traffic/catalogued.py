@@ -4,7 +4,7 @@ Their messages are compared with what crosses the wire, at 2 to 16 ranks, in tes
 """
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -22,50 +22,34 @@ def _is_power(p: int) -> bool:
     return p & (p - 1) == 0
 
 
-def _down(make: str, k: int | None = None, width: int | None = None, segment: str | None = None) -> Planner:
-    """A broadcast down a tree of ``trees``; ``segment``: the parameter with its segment size."""
+def _along(
+    way: Callable[..., Schedule],
+    make: Callable[[int, int], trees.Tree],
+    k: int = 2,
+    width: int = 0,
+    segment: str = "",
+    unsaid: int = _LARGE_CHUNK,
+) -> Planner:
+    """Down or up a tree. ``segment``: the parameter with its segment size, which is ``unsaid`` without it."""
 
     def plan(s: ScheduleSetting) -> Schedule:
-        radix = s.number("k", k or 2)
-        tree = _tree(make, s, radix)
-        cut = trees.segments_of(s.size_bytes, s.number(segment, _LARGE_CHUNK)) if segment else 1
-        return trees.down(tree, width or max(radix - 1, 1) if make == "knomial" else width or radix, cut)
+        radix = s.number("k", k)
+        cut = trees.segments_of(s.size_bytes, s.number(segment, unsaid)) if segment else 1
+        others = way is trees.up or make is trees.knomial  # one of the radix stays with the parent
+        return way(make(s.ranks, radix), width or (max(radix - 1, 1) if others else radix), cut)
 
-    return Planner(plan, sized=segment is not None)
-
-
-def _tree(make: str, s: ScheduleSetting, radix: int) -> trees.Tree:
-    match make:
-        case "knomial":
-            return trees.knomial(s.ranks, radix)
-        case "kary":
-            return trees.kary(s.ranks, radix)
-        case "by_level":
-            return trees.by_level(s.ranks, radix)
-    return trees.kary(s.ranks, s.ranks)
+    return Planner(plan, sized=bool(segment))
 
 
-def _up(make: str, k: int | None = None, width: int | None = None, segment: str | None = None) -> Planner:
-    def plan(s: ScheduleSetting) -> Schedule:
-        radix = s.number("k", k or 2)
-        cut = trees.segments_of(s.size_bytes, s.number(segment, _LARGE_CHUNK)) if segment else 1
-        return trees.up(_tree(make, s, radix), width or max(radix - 1, 1), cut)
-
-    return Planner(plan, sized=segment is not None)
+_down, _up = partial(_along, trees.down), partial(_along, trees.up)
 
 
 def _rooted(way: Callable[[trees.Tree, float, int], Schedule], star: str) -> tuple[tuple[str, Planner], ...]:
     return (
         (r"binomial|nb", Planner(lambda s: way(trees.knomial(s.ranks), 1.0, 1))),
         (r"knomial", Planner(lambda s: way(trees.knomial(s.ranks, s.number("k", 2)), 1.0, s.number("k", 2) - 1))),
-        (star, Planner(lambda s: way(trees.kary(s.ranks, s.ranks), 1.0, s.ranks))),
+        (star, Planner(lambda s: way(trees.star(s.ranks), 1.0, s.ranks))),
     )
-
-
-def _chunked_tree(s: ScheduleSetting) -> Schedule:
-    k = s.number("k", 2)
-    cut = trees.segments_of(s.size_bytes, s.number("chunk_size", 8192))
-    return trees.down(trees.kary(s.ranks, k), k, cut)
 
 
 def _scatter_then(s: ScheduleSetting, *, ring: bool) -> Schedule:
@@ -76,14 +60,9 @@ def _scatter_then(s: ScheduleSetting, *, ring: bool) -> Schedule:
     return first.then(ex.doubling_allgather(p, 1.0 / p))
 
 
-def _gather_bcast(s: ScheduleSetting) -> Schedule:
-    tree = trees.knomial(s.ranks)
-    return trees.gathered(tree, 1.0, 1).then(on_ranks(trees.down(tree, 1), np.arange(s.ranks), s.ranks))
-
-
-def _linear_allgather(s: ScheduleSetting) -> Schedule:
-    tree = trees.kary(s.ranks, s.ranks)
-    return trees.gathered(tree, 1.0, s.ranks).then(on_ranks(trees.down(tree, s.ranks), np.arange(s.ranks), s.ranks))
+def _gather_bcast(s: ScheduleSetting, make: Callable[[int], trees.Tree] = trees.knomial, width: int = 1) -> Schedule:
+    tree = make(s.ranks)
+    return trees.gathered(tree, 1.0, width).then(on_ranks(trees.down(tree, width), np.arange(s.ranks), s.ranks))
 
 
 def _up_down(up: Planner, down: Planner) -> Planner:
@@ -94,20 +73,16 @@ def _up_down(up: Planner, down: Planner) -> Planner:
     return Planner(plan, sized=up.sized or down.sized)
 
 
-def _ring_allreduce(s: ScheduleSetting) -> Schedule:
-    p = s.ranks
-    return ex.ring(p, 1.0 / p, p - 1, reduces=True).then(ex.ring(p, 1.0 / p, p - 1))
-
-
 def _cut_ring(p: int, share: float, size_bytes: int) -> Schedule:
     """MPICH's allgatherv cuts the blocks that go around."""
     cut = trees.segments_of(round(size_bytes * share), _RING_PIECE)
     return ex.ring(p, share / cut, (p - 1) * cut)
 
 
-def _cut_ring_allreduce(s: ScheduleSetting) -> Schedule:
+def _ring_allreduce(s: ScheduleSetting, *, cut: bool = False) -> Schedule:
     p = s.ranks
-    return ex.ring(p, 1.0 / p, p - 1, reduces=True).then(_cut_ring(p, 1.0 / p, s.size_bytes))
+    around = _cut_ring(p, 1.0 / p, s.size_bytes) if cut else ex.ring(p, 1.0 / p, p - 1)
+    return ex.ring(p, 1.0 / p, p - 1, reduces=True).then(around)
 
 
 def _range_tree(s: ScheduleSetting) -> Schedule:
@@ -186,7 +161,7 @@ def _reduce_and_scatter(s: ScheduleSetting) -> Schedule:
     """Open MPI's default reduce, here a binomial one, and a linear scatter."""
     p = s.ranks
     first = trees.up(trees.by_level(p, 2), 1)
-    return first.then(trees.scattered(trees.kary(p, p), 1.0 / p, p))
+    return first.then(trees.scattered(trees.star(p), 1.0 / p, p))
 
 
 def _tree_and_scatter(s: ScheduleSetting) -> Schedule:
@@ -220,7 +195,7 @@ def _two_level(between: Plan, reduce: bool, bcast: bool) -> Planner:
 # What is not as in COMMON.
 MPICH: "Table" = {
     "allgatherv": ((r"ring", Planner(lambda s: _cut_ring(s.ranks, 1.0, s.size_bytes), sized=True)),),
-    "allreduce": ((r"ring", Planner(_cut_ring_allreduce, sized=True)),),
+    "allreduce": ((r"ring", Planner(lambda s: _ring_allreduce(s, cut=True), sized=True)),),
 }
 
 
@@ -255,7 +230,7 @@ _ALLGATHER = (
     (r"nb", Planner(_unblocked_allgather, sized=True)),
     (r"neighbor(?:_exchange)?", Planner(_neighbor)),
     (r"sparbit", Planner(lambda s: ex.sparbit(s.ranks, 1.0))),
-    (r"(?:basic_)?linear", Planner(_linear_allgather)),
+    (r"(?:basic_)?linear", Planner(lambda s: _gather_bcast(s, trees.star, s.ranks))),
     (r"gather_bcast", Planner(_gather_bcast)),
     (r"two_proc", Planner(lambda s: ex.all_pairs(s.ranks, 1.0, 1))),
 )
@@ -272,9 +247,9 @@ COMMON: Table = {
         (r"recexch", Planner(lambda s: ex.exchange_allreduce(s.ranks, s.number("k", 2)))),
         (r"k_reduce_scatter_allgather", Planner(lambda s: ex.exchange_scatter_gather(s.ranks, s.number("k", 2)))),
         (r"recursive_multiplying", Planner(lambda s: ex.recursive_multiplying(s.ranks, s.number("k", 2)))),
-        (r"(?:basic_)?linear", _up_down(_up("star", width=1 << 30), _down("star", width=1 << 30))),
-        (r"reduce_bcast", _up_down(_up("knomial"), _down("knomial"))),
-        (r"nonoverlapping|non_overlapping", _up_down(_up("by_level"), _down("by_level"))),
+        (r"(?:basic_)?linear", _up_down(_up(trees.star, width=1 << 30), _down(trees.star, width=1 << 30))),
+        (r"reduce_bcast", _up_down(_up(trees.knomial), _down(trees.knomial))),
+        (r"nonoverlapping|non_overlapping", _up_down(_up(trees.by_level), _down(trees.by_level))),
         (r"two_level_doubling", _two_level(lambda s: ex.doubling_allreduce(s.ranks), reduce=True, bcast=True)),
         (r"two_level_rabenseifner", _two_level(lambda s: ex.rabenseifner(s.ranks), reduce=True, bcast=True)),
         (_COMPOSED, _composed("allreduce", reduce=True, bcast=True)),
@@ -291,36 +266,36 @@ COMMON: Table = {
     "barrier": (
         (r"k_dissemination|dissemination|bruck|nb", Planner(lambda s: ex.dissemination(s.ranks, s.number("k", 2)))),
         (r"recursive_doubling|doubling", Planner(lambda s: ex.tree_of_doubling(s.ranks))),
-        (r"linear", _up_down(_up("star", width=1 << 30), _down("star", width=1 << 30))),
+        (r"linear", _up_down(_up(trees.star, width=1 << 30), _down(trees.star, width=1 << 30))),
         (r"double_ring", Planner(lambda s: ex.double_ring(s.ranks))),
-        (r"tree", _up_down(_up("knomial"), _down("knomial"))),
+        (r"tree", _up_down(_up(trees.knomial), _down(trees.knomial))),
         (r"two_proc", Planner(lambda s: ex.all_pairs(s.ranks, 1.0, 1))),
         (_COMPOSED, _composed("barrier", reduce=True, bcast=True)),
     ),
     "bcast": (
-        (r"binomial|knomial", _down("knomial")),
+        (r"binomial|knomial", _down(trees.knomial)),
         (r"scatter_recursive_doubling_allgather|scatter_doubling", Planner(lambda s: _scatter_then(s, ring=False))),
         (r"scatter_ring_allgather|scatter_ring", Planner(lambda s: _scatter_then(s, ring=True))),
         (r"nb", Planner(_unblocked_bcast, sized=True)),
-        (r"tree", _down("kary")),
-        (r"pipelined_tree", Planner(_chunked_tree, sized=True)),
-        (r"(?:basic_)?linear", _down("star", width=1 << 30)),
-        (r"binary", _down("kary", 2, segment="segment")),
-        (r"chain", _down("kary", 1, 1, segment="segment")),
-        (r"binary_tree", _down("by_level", 2)),
-        (r"pipeline", _down("kary", 1, 1)),
+        (r"tree", _down(trees.kary)),
+        (r"pipelined_tree", _down(trees.kary, segment="chunk_size", unsaid=8192)),
+        (r"(?:basic_)?linear", _down(trees.star, width=1 << 30)),
+        (r"binary", _down(trees.kary, 2, segment="segment")),
+        (r"chain", _down(trees.kary, 1, 1, segment="segment")),
+        (r"binary_tree", _down(trees.by_level, 2)),
+        (r"pipeline", _down(trees.kary, 1, 1)),
         (r"two_level", _two_level(_top_bcast, reduce=False, bcast=True)),
         (_COMPOSED, _composed("bcast", reduce=False, bcast=True)),
     ),
     "gather": _rooted(trees.gathered, r"(?:basic_)?linear|gatherv"),
     "reduce": (
-        (r"binomial|knomial", _up("knomial")),
+        (r"binomial|knomial", _up(trees.knomial)),
         (r"reduce_scatter_gather|halving_gather", Planner(lambda s: ex.halving_gather(s.ranks))),
         (r"nb", Planner(_unblocked_reduce, sized=True)),
-        (r"linear", _up("star", width=1 << 30)),
+        (r"linear", _up(trees.star, width=1 << 30)),
         (r"in_order_binary", Planner(_in_order, sized=True)),
-        (r"binary", _up("kary", 2, segment="segment")),
-        (r"chain", _up("kary", 1, 1, segment="segment")),
+        (r"binary", _up(trees.kary, 2, segment="segment")),
+        (r"chain", _up(trees.kary, 1, 1, segment="segment")),
         (r"two_level", _two_level(_top_reduce, reduce=True, bcast=False)),
         (_COMPOSED, _composed("reduce", reduce=True, bcast=False)),
     ),
@@ -338,7 +313,7 @@ COMMON: Table = {
 }
 COMMON["scan"] = COMMON["exscan"] = (
     (r"recursive_doubling|nb", Planner(lambda s: ex.doubling_scan(s.ranks))),
-    (r"linear", _down("kary", 1, 1)),
+    (r"linear", _down(trees.kary, 1, 1)),
 )
 COMMON["reduce_scatter_block"] = (
     (r"nb", Planner(lambda s: _unblocked_scatter(s, s.size_bytes // 4), sized=True)),

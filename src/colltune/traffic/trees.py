@@ -51,6 +51,11 @@ def kary(p: int, k: int) -> Tree:
     return [[child for child in range(k * rank + 1, k * rank + k + 1) if child < p] for rank in range(p)]
 
 
+def star(p: int, _k: int = 2) -> Tree:
+    """All others are the root's children."""
+    return kary(p, p)
+
+
 def by_level(p: int, k: int) -> Tree:
     """Open MPI's k-ary tree: on a level of k^l ranks, the children of r are r + k^l to r + k^(l+1)."""
     children: Tree = []
