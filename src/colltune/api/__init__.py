@@ -17,8 +17,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-from colltune.api.compared import compare as compare
-from colltune.api.compared import guidelines as guidelines
 from colltune.api.tuned import Tuned as Tuned
 from colltune.api.tuned import load as load
 from colltune.core.units import parse_duration, parse_size
@@ -41,6 +39,7 @@ from colltune.session.tuning.options import Listener, TuneOptions
 if TYPE_CHECKING:
     from colltune.alltoallv.tune_table import AlltoallvResult
     from colltune.session.application.measure_run import ProfiledRun
+    from colltune.session.compare import Verification
     from colltune.session.doctor import Diagnosis
     from colltune.session.lint import Linted
     from colltune.session.plan import Costs
@@ -200,3 +199,53 @@ def doctor(*, thread_level: str = "single", **machine: Unpack[MachineArguments])
     from colltune.session.doctor import diagnose
 
     return diagnose(machine_options(machine, thread_level), os.environ)
+
+
+def compare(
+    a: PathLike,
+    b: PathLike,
+    collectives: str | Sequence[str] = (),
+    *,
+    mpiexec_a: str | None = None,
+    mpiexec_b: str | None = None,
+    min_size: str | int = "1",
+    max_size: str | int = MAX_SIZE,
+    budget: str | float = "5m",
+    seed: int = 1,
+    thread_level: str = "single",
+    note: Callable[[str], None] = lambda _text: None,
+    **machine: Unpack[MachineArguments],
+) -> Verification:
+    """Compares settings, files, tunings or builds of an MPI, as `colltune compare` does; ``slower``: where B loses."""
+    from colltune.session import compare as comparing
+
+    return comparing.compare(
+        os.fspath(a),
+        os.fspath(b),
+        machine_options(machine, thread_level),
+        builds=(mpiexec_a, mpiexec_b),
+        collectives=names_of(collectives),
+        sizes=(parse_size(min_size), parse_size(max_size)),
+        budget_s=parse_duration(budget),
+        seed=seed,
+        note=note,
+    )
+
+
+def guidelines(
+    *,
+    min_size: str | int = "4",
+    max_size: str | int = "256KiB",
+    budget: str | float = "5m",
+    seed: int = 1,
+    thread_level: str = "single",
+    note: Callable[[str], None] = lambda _text: None,
+    **machine: Unpack[MachineArguments],
+) -> Verification:
+    """Which calls take longer than others that do the same (``slower``), as `colltune guidelines` finds them."""
+    from colltune.session.compare import violations_of
+    from colltune.session.sides import NOTHING, NamedSide, open_sides
+
+    nothing, where = NamedSide(NOTHING), machine_options(machine, thread_level)
+    side, _ = open_sides(nothing, nothing, where, os.environ, note=note)
+    return violations_of(side, (parse_size(min_size), parse_size(max_size)), parse_duration(budget), seed, note)

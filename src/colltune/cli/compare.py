@@ -48,7 +48,7 @@ def compare(
     launches, and judged as `colltune verify` judges. The exit code is 4 if nothing can be said: other programs used the
     processors, or --budget was too short for what may differ.
     """
-    from colltune.api.compared import compare as run_compare
+    from colltune.api import compare as run_compare
     from colltune.cli.terminal import make_console
 
     compared = run_compare(
@@ -84,7 +84,7 @@ def guidelines(
     guidelines, which any MPI can keep. What seems violated is measured anew in new launches, and only these decide.
     A line that says slower is a guideline that is violated: its call takes longer than what stands as its choice.
     """
-    from colltune.api.compared import guidelines
+    from colltune.api import guidelines
     from colltune.cli.terminal import make_console
 
     compared = guidelines(
