@@ -87,10 +87,10 @@ def tune_and_show(
     if as_json:
         print_json("tune", report_record(load_findings(out), out))
         return
-    display.result(done.result, out, go_on)
+    display.result(done, out, go_on)
     if done.payoff is not None:
         typer.echo("\n".join(folded(done.payoff.text(), WIDTH)))
-    if not done.result.outcome.interrupted and bench is None:
+    if not done.outcome.interrupted and bench is None:
         typer.echo(_page(out))
 
 

@@ -70,8 +70,12 @@ class Measuring:
         if bench.library is not None:
             listener.stage("looking at how long the conformance check takes")
             slice_ = replay_slice(bench.library)
-        source = bench.launch(options.seed, on_event=lambda kind, facts: self.journal.note(kind, _plain(facts)))
-        learners = {name: self._learner(space) for name, space in self.spaces.items()}
+
+        def on_event(kind: str, facts: Mapping[str, object]) -> None:
+            self.journal.note(kind, {name: str(value) for name, value in facts.items()})
+
+        source = bench.launch(options.seed, on_event=on_event)
+        learners = {name: DecisionLearner(space, options.seed) for name, space in self.spaces.items()}
         campaign = self._campaign(source, learners)
         topology = bench.topology(options.topology, listener.note)
         try:
@@ -140,9 +144,6 @@ class Measuring:
             self.listener.note(plan.extension)
         return plan
 
-    def _learner(self, space: Space) -> Learner:
-        return DecisionLearner(space, self.options.seed)
-
 
 def _tell_refused(samples: Sequence[Sample], listener: Listener) -> None:
     refused = {sample.scenario: sample.detail for sample in samples if sample.status is Status.UNMEASURED}
@@ -150,7 +151,3 @@ def _tell_refused(samples: Sequence[Sample], listener: Listener) -> None:
         scenario, why = next(iter(refused.items()))
         count = format_count(len(refused), "point")
         listener.note(f"the agent refused {count}, left to the library's default, as {scenario}: {why}")
-
-
-def _plain(facts: Mapping[str, object]) -> dict[str, str]:
-    return {name: str(value) for name, value in facts.items()}

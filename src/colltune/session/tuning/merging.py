@@ -81,7 +81,12 @@ def hold(directory: Path, here: Environment, note: Callable[[str], None], *, gat
     Raises InputError where it is of another MPI, build, thread level or machine, and where proven rules would be mixed
     with those of a campaign without the gate.
     """
-    tuning = _load(directory, note)
+    tuning = None
+    if (directory / MANIFEST).exists():
+        try:
+            tuning = load_tuning(directory)
+        except InputError as error:
+            note(f"the tuning that was here cannot be kept: {error.what}")
     there = tuning.environment if tuning is not None else measured_in(directory)
     if there is not None and (differences := replace(there, nodes=here.nodes, ppn=here.ppn).differences(here)):
         changes = "; ".join(f"{name} {then} there, {now} here" for name, then, now in differences)
@@ -119,16 +124,6 @@ def keep_apart(spaces: Mapping[str, Space], held: Held) -> dict[str, Space]:
 
 def _without_nb(space: Space) -> Space:
     return replace(space, legal=lambda scenario: tuple(choice for choice in space.legal(scenario) if choice != NB))
-
-
-def _load(directory: Path, note: Callable[[str], None]) -> Tuning | None:
-    if not (directory / MANIFEST).exists():
-        return None
-    try:
-        return load_tuning(directory)
-    except InputError as error:
-        note(f"the tuning that was here cannot be kept: {error.what}")
-        return None
 
 
 def largest_job(environment: Environment, jobs: Collection[tuple[int, int]]) -> Environment:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from colltune.core.errors import InputError, on_os_error
-from colltune.core.proven import THRESHOLD, Budget, Decision, Summary, TimeShare, Verdict
+from colltune.core.proven import THRESHOLD, Budget, Decision, Verdict
 from colltune.core.sample import parse_collectives
 from colltune.core.space import Weight, weights_in_job
-from colltune.core.units import parse_duration, parse_size, require_sizes
+from colltune.core.units import format_duration, parse_duration, parse_size, require_sizes
 from colltune.measure.contract import Effort
 from colltune.session.arguments import (
     LARGEST_BYTES,
@@ -21,6 +21,7 @@ from colltune.session.arguments import (
     TuneArguments,
     complete,
     machine_options,
+    paths_of,
 )
 
 # A slip of the fingers is told at once, and not after the import of what learns.
@@ -155,8 +156,7 @@ def load_given_profiles(files: PathLike | Sequence[PathLike] | None) -> tuple[Pr
     from colltune.profile.profile_files import load_profile
     from colltune.store.earlier import latest_profile
 
-    paths = map(Path, [files] if isinstance(files, str | os.PathLike) else files)
-    return tuple(load_profile(latest_profile(path) if path.is_dir() else path) for path in paths)
+    return tuple(load_profile(latest_profile(path) if path.is_dir() else path) for path in paths_of(files))
 
 
 @dataclass
@@ -175,30 +175,51 @@ class Listener:
     planned: Callable[[float], None] = lambda _ends_s: None
 
 
+@dataclass(frozen=True, slots=True)
+class Payoff:
+    """Core-seconds: what the proven decisions are expected to save over the run time to come, and what tuning took.
+
+    ``proven`` decisions; ``measured`` of the ``kinds`` of calls (shape and size) that can be tuned.
+    ``unknown``: why it is not known what is saved, and how to tune ``again``; "" where it is.
+    """
+
+    saving_core_s: float
+    saving_low_core_s: float
+    cost_core_s: float
+    runtime_s: float
+    proven: int
+    measured: int
+    kinds: int
+    unknown: str = ""
+    again: str = ""
+
+    def text(self) -> str:
+        core_s = (self.saving_low_core_s, self.saving_core_s, self.cost_core_s)
+        low, mean, cost = (f"{value / 3600.0:.3g}" for value in core_s)
+        seen = f"{self.measured} of its {self.kinds} kinds of calls (collective, shape and size) were measured"
+        if self.unknown:
+            why = f"{self.unknown}, so it is not known what tuning saves"
+            return f"{why}; cost {cost} core-hours. Tune again {self.again}."
+        if not self.proven:
+            return f"Nothing was proven faster, so nothing is saved; {seen}; cost {cost} core-hours."
+        return (
+            f"Saves about {mean} core-hours (at least {low}) over {format_duration(self.runtime_s)} of this "
+            f"application; {seen}; cost {cost} core-hours."
+        )
+
+
 @dataclass(frozen=True)
 class TuneResult:
-    """A tuning, and how it was come by."""
+    """A tuning, and how it was come by.
+
+    ``payoff``: what it saves the application, where it was for one and was not cut off.
+    """
 
     tuning: Tuning
     outcome: Outcome
     decisions: Sequence[Decision]
     nothing_to_tune: Mapping[str, str]
-
-
-def summarize(
-    options: TuneOptions, outcome: Outcome, decisions: Sequence[Decision], share: TimeShare, total_s: float
-) -> Summary:
-    """The figures of a campaign, for people and for the report."""
-    return Summary(
-        seed=options.seed,
-        gated=options.gate,
-        samples=len(outcome.samples),
-        reasons=dict(outcome.reasons),
-        interrupted=outcome.interrupted,
-        share=share,
-        decisions=tuple(decisions),
-        total_s=total_s,
-    )
+    payoff: Payoff | None = None
 
 
 def budget_of(options: TuneOptions, plan: TimePlan, decisions: Sequence[Decision], rest_s: float) -> Budget:

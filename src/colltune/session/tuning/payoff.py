@@ -1,12 +1,12 @@
 """Tuning for one application: the time that can be saved, the time saved, and the cost."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 
 from colltune.bench.workbench import MachineOptions
 from colltune.catalog import Catalogue
 from colltune.core.errors import InputError
-from colltune.core.proven import Decision, Verdict, refused
+from colltune.core.proven import Verdict, refused
 from colltune.core.sample import COLLECTIVES, DEFAULT, Scenario, parse_collectives
 from colltune.core.units import format_duration
 from colltune.learn.expected_gain import ExpectedGain
@@ -14,44 +14,11 @@ from colltune.mpi.installation import Installation, Library
 from colltune.mpi.job import Job, Scheduler
 from colltune.profile.application_profile import Profile, time_shares
 from colltune.prove.in_run.application_trial import Checked, runs_text
-from colltune.session.tuning.options import TuneOptions, TuneResult
+from colltune.session.tuning.options import Payoff, TuneOptions, TuneResult
 from colltune.store.tuning import Tuning
 
 # Seconds of a launch, a few points and their proof: with less, tuning is not started.
 _LEAST_S = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class Payoff:
-    """Core-seconds: what the proven decisions are expected to save over the run time to come, and what tuning took.
-
-    ``proven`` decisions; ``measured`` of the ``kinds`` of calls (shape and size) that can be tuned.
-    ``unknown``: why it is not known what is saved, and how to tune ``again``; "" where it is.
-    """
-
-    saving_core_s: float
-    saving_low_core_s: float
-    cost_core_s: float
-    runtime_s: float
-    proven: int
-    measured: int
-    kinds: int
-    unknown: str = ""
-    again: str = ""
-
-    def text(self) -> str:
-        core_s = (self.saving_low_core_s, self.saving_core_s, self.cost_core_s)
-        low, mean, cost = (f"{value / 3600.0:.3g}" for value in core_s)
-        seen = f"{self.measured} of its {self.kinds} kinds of calls (collective, shape and size) were measured"
-        if self.unknown:
-            why = f"{self.unknown}, so it is not known what tuning saves"
-            return f"{why}; cost {cost} core-hours. Tune again {self.again}."
-        if not self.proven:
-            return f"Nothing was proven faster, so nothing is saved; {seen}; cost {cost} core-hours."
-        return (
-            f"Saves about {mean} core-hours (at least {low}) over {format_duration(self.runtime_s)} of this "
-            f"application; {seen}; cost {cost} core-hours."
-        )
 
 
 def machine_like(profile: Profile, given: MachineOptions, thread_level: str, job: Job) -> MachineOptions:
@@ -182,8 +149,10 @@ def payoff_of(result: TuneResult, expected: ExpectedGain, ranks: int) -> Payoff:
     """What ``result`` is worth to the application."""
     kept = [decision for decision in result.decisions if decision.verdict is Verdict.KEPT]
     summary = result.tuning.summary
-    saved = _saved(kept, expected, {decision.scenario: decision.speedup.estimate for decision in kept})
-    low = _saved(kept, expected, {decision.scenario: decision.speedup.low for decision in kept})
+    saved, low = (
+        sum(expected.saving_s(decision.scenario, 1.0 - 1.0 / getattr(decision.speedup, bound)) for decision in kept)
+        for bound in ("estimate", "low")
+    )
     measured = {sample.scenario for sample in result.outcome.samples if sample.times_s and sample.choice != DEFAULT}
     unknown = again = ""
     if not summary.gated:
@@ -203,10 +172,6 @@ def payoff_of(result: TuneResult, expected: ExpectedGain, ranks: int) -> Payoff:
         unknown,
         again,
     )
-
-
-def _saved(kept: Sequence[Decision], expected: ExpectedGain, speedup: Mapping[Scenario, float]) -> float:
-    return sum(expected.saving_s(decision.scenario, 1.0 - 1.0 / speedup[decision.scenario]) for decision in kept)
 
 
 def _call_s(profile: Profile) -> dict[Scenario, float]:

@@ -6,7 +6,7 @@ Where no library loads the files (``bench.library`` is None) they are not compar
 import os
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -18,9 +18,9 @@ from colltune.core.disturbance import Disturbance
 from colltune.core.errors import InputError
 from colltune.core.interval import SpeedVerdict
 from colltune.core.medians import broken_choices, medians_of
-from colltune.core.proven import Decision, Verdict, refused
+from colltune.core.proven import Decision, Summary, Verdict, refused
 from colltune.core.rules import RuleSet
-from colltune.core.sample import DEFAULT, REDUCTIONS, Choice, Scenario, element_bytes
+from colltune.core.sample import DEFAULT, REDUCTIONS, Choice, Sample, Scenario, element_bytes
 from colltune.core.space import Space
 from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.core.switchback import Standing
@@ -37,12 +37,11 @@ from colltune.prove.audit.claims import COMPARISONS
 from colltune.prove.in_run.in_application import said_of, without_slower
 from colltune.prove.proof import Before, Judged, Proof, judge_one_launch, provisional, workplace
 from colltune.prove.replay.on_workbench import UncheckedError, make_safe, non_default
-from colltune.search.campaign import Outcome
 from colltune.search.reuse import begin_journal
 from colltune.session.tuning.decisions import WRONG_UNDER_FILE, Decisions
 from colltune.session.tuning.measuring import CampaignResult, Measuring
 from colltune.session.tuning.merging import Held, hold, keep_apart
-from colltune.session.tuning.options import Listener, TuneOptions, TuneResult, budget_of, summarize
+from colltune.session.tuning.options import Listener, TuneOptions, TuneResult, budget_of
 from colltune.session.tuning.site_memory import SiteMemory
 from colltune.store.tuning import JOURNAL, Tuning, save_tuning
 
@@ -62,105 +61,211 @@ def tune(
     ``options.budget_s`` holds for all of it, from ``began_s`` (on the bench's clock; None: from now) on. Raises
     ColltuneError; what was measured by then is in the journal, and ``options.resume`` goes on from it.
     """
-    listener, stop = listener or Listener(), stop or StopRequest()
-    collectives, nothing = _collectives(bench, options, listener)
-    applications = said_of(out, bench.environment, listener.note)
-    held = hold(out, bench.environment, listener.note, gated=options.gate)
-    spaces = keep_apart(_spaces(bench, options, collectives), held)
-    spaces = {name: without_slower(space, applications) for name, space in spaces.items()}
-    for text in _application_texts(applications, spaces):
-        listener.note(text)
-    began_s, since_s = bench.now_s() if began_s is None else began_s, time.time()
-    if bench.watch is not None:
-        bench.watch.patience_s = PATIENT_SHARE * options.budget_s
-    memory = SiteMemory.of(options.store, bench, spaces, out, listener.note, options.budget_s)
-    with begin_journal(out / JOURNAL, bench.environment, options.resume, listener.note) as journal:
-        measured = memory.measured(Measuring(bench, options, spaces, journal, listener, stop, began_s))
-    decided = _decided(bench, options, spaces, measured, listener)
-    held, decided = memory.with_proven_elsewhere(held, decided, spaces)
-    decisions = _decisions(bench, options, spaces, measured, decided, held, listener)
-    before, judged = Before(), Judged((), 0.0)
-    if options.gate:
-        before = memory.before(decided, spaces, decisions.tuning)
-        proof = _proof(decisions, options, out, measured, listener, stop)
-        judged = _judged(replace(proof, before=before, applications=applications), decided, decisions)
-    else:
-        listener.note(
-            "no proof was asked for (--gate off): nothing was measured twice, and rules may be slower than the default"
+    return _Tuner(bench, options, out, listener or Listener(), stop or StopRequest()).run(began_s)
+
+
+@dataclass(frozen=True)
+class _Tuner:
+    """Tunes what ``options`` say on ``bench`` into ``out``."""
+
+    bench: Bench
+    options: TuneOptions
+    out: Path
+    listener: Listener
+    stop: StopRequest
+
+    def run(self, began_s: float | None) -> TuneResult:
+        bench, options, out, stop, note = self.bench, self.options, self.out, self.stop, self.listener.note
+        collectives, nothing = self._collectives()
+        applications = said_of(out, bench.environment, note)
+        held = hold(out, bench.environment, note, gated=options.gate)
+        spaces = keep_apart(self._spaces(collectives), held)
+        spaces = {name: without_slower(space, applications) for name, space in spaces.items()}
+        for text in _application_texts(applications, spaces):
+            note(text)
+        began_s, since_s = bench.now_s() if began_s is None else began_s, time.time()
+        if bench.watch is not None:
+            bench.watch.patience_s = PATIENT_SHARE * options.budget_s
+        memory = SiteMemory.of(options.store, bench, spaces, out, note, options.budget_s)
+        with begin_journal(out / JOURNAL, bench.environment, options.resume, note) as journal:
+            measured = memory.measured(Measuring(bench, options, spaces, journal, self.listener, stop, began_s))
+        decided = self._decided(spaces, measured)
+        held, decided = memory.with_proven_elsewhere(held, decided, spaces)
+        decisions = self._decisions(spaces, measured, decided, held)
+        before, judged = Before(), Judged((), 0.0)
+        if options.gate:
+            before = memory.before(decided, spaces, decisions.tuning)
+            proof = self._proof(decisions, measured)
+            judged = _judged(replace(proof, before=before, applications=applications), decided, decisions)
+        else:
+            note(
+                "no proof was asked for (--gate off): nothing was measured twice, and rules may be slower than the"
+                " default"
+            )
+        layers = decisions.layers(judged.decisions)
+        replayed = None if stop.made else self._replayed(decisions, layers, before, measured.plan.replay_s)
+        concluded, tuning, unsafe = _concluded(decisions, judged.decisions, layers, replayed, is_stopped=stop.made)
+        outcome = replace(measured.outcome, interrupted=stop.made)
+        fixed = sorted(decisions.fixed.keys() & non_default(tuning.rule_sets)) if replayed is not None else []
+        summary = Summary(
+            seed=options.seed,
+            gated=options.gate,
+            samples=len(outcome.samples),
+            reasons=dict(outcome.reasons),
+            interrupted=outcome.interrupted,
+            share=measured.share,
+            decisions=tuple(concluded),
+            total_s=bench.now_s() - began_s,
+            reproducible=tuple(fixed),
+            job=(bench.nodes, bench.ppn),
+            budget=budget_of(options, measured.plan, concluded, judged.rest_s),
+            since_s=None if options.resume else since_s,
+            disturbance=None if bench.watch is None else _disturbance(bench.watch, concluded),
         )
-    layers, replay_s = decisions.layers(judged.decisions), measured.plan.replay_s
-    replayed = None if stop.made else _replayed(decisions, layers, out, before, replay_s, listener, stop)
-    concluded, tuning, unsafe = _concluded(decisions, judged.decisions, layers, replayed, is_stopped=stop.made)
-    outcome = replace(measured.outcome, interrupted=stop.made)
-    fixed = sorted(decisions.fixed.keys() & non_default(tuning.rule_sets)) if replayed is not None else []
-    summary = replace(
-        summarize(options, outcome, concluded, measured.share, total_s=bench.now_s() - began_s),
-        reproducible=tuple(fixed),
-        job=(bench.nodes, bench.ppn),
-        budget=budget_of(options, measured.plan, concluded, judged.rest_s),
-        since_s=None if options.resume else since_s,
-        disturbance=None if bench.watch is None else _disturbance(bench.watch, concluded),
-    )
-    tuning = replace(tuning, summary=decisions.summary(summary, concluded, unsafe, cut_off=replayed is None))
-    save_tuning(out, tuning)
-    memory.add_proven(judged, tuning)
-    return TuneResult(tuning, outcome, concluded, nothing)
+        tuning = replace(tuning, summary=decisions.summary(summary, concluded, unsafe, cut_off=replayed is None))
+        save_tuning(out, tuning)
+        memory.add_proven(judged, tuning)
+        return TuneResult(tuning, outcome, concluded, nothing)
 
+    def _collectives(self) -> tuple[list[str], dict[str, str]]:
+        """What is tuned, and why others that were asked for are not. Raises InputError where nothing can be."""
+        self.options.require_something()
+        if self.options.reproducible and self.bench.library is None:
+            raise InputError("--reproducible is about the bits of a real library's results", "Leave it out")
+        collectives, nothing = check_collectives(self.options.collectives, self.bench.catalogue)
+        for name, reason in nothing.items():
+            self.listener.note(f"{name}: {reason}")
+        _require_selector(self.bench, collectives)
+        return collectives, nothing
 
-def _collectives(bench: Bench, options: TuneOptions, listener: Listener) -> tuple[list[str], dict[str, str]]:
-    """What is tuned, and why others that were asked for are not. Raises InputError where nothing can be."""
-    options.require_something()
-    if options.reproducible and bench.library is None:
-        raise InputError("--reproducible is about the bits of a real library's results", "Leave it out")
-    collectives, nothing = check_collectives(options.collectives, bench.catalogue)
-    for name, reason in nothing.items():
-        listener.note(f"{name}: {reason}")
-    _require_selector(bench, collectives)
-    return collectives, nothing
+    def _spaces(self, collectives: Iterable[str]) -> dict[str, Space]:
+        """Of the collectives of which the job can form any call. Raises InputError where there are none."""
+        spaces = {name: space for name in collectives if (space := self._space(name)).scenarios}
+        if not spaces:
+            raise InputError(
+                f"this job of {self.bench.nodes} x {self.bench.ppn} ranks can form none of the calls to tune",
+                "Give --ppn, sizes or a profile that fit it",
+            )
+        return spaces
 
+    def _space(self, collective: str) -> Space:
+        bench, options = self.bench, self.options
+        if options.expected_gain is None:
+            space = _of_sizes(bench.space(collective, options.smallest_bytes, options.largest_bytes), options.sizes)
+            return replace(space, weight=options.weights(bench.nodes, bench.ppn))
+        share = options.expected_gain.share
+        mine = (scenario for scenario in sorted(share) if scenario.collective == collective)
+        fitting = tuple(scenario for scenario in mine if scenario.nodes <= bench.nodes and scenario.ppn <= bench.ppn)
+        least = min(share.values())  # of counts of nodes between those of the profile
+        return Space(collective, fitting, bench.legal, lambda scenario: share.get(scenario, least))
 
-def _decided(
-    bench: Bench, options: TuneOptions, spaces: Mapping[str, Space], measured: CampaignResult, listener: Listener
-) -> dict[str, Decided]:
-    samples, models = measured.outcome.samples, measured.models
-    overhead = options.effort.overhead(samples)
-    costs = ClaimCosts(
-        max(measured.plan.proven_by_s - bench.now_s(), 0.0),
-        lambda default_s, gain: COMPARISONS * overhead * PROOF_EFFORT.comparison_cost_s(default_s, gain),
-    )
-    decided = decide(models, spaces, samples, bench.baseline, options.threshold, bench.inner_calls, costs)
-    fewer = {n: with_few_rules(full, spaces[n], bench.catalogue.collective(n).basis) for n, full in decided.items()}
-    for name, of_name in fewer.items():
-        if of_name is not decided[name]:
-            listener.note(f"{name}: calls that gain least keep the default, so that {MOST_RULES} rules are enough")
-    return fewer
-
-
-def _decisions(
-    bench: Bench,
-    options: TuneOptions,
-    spaces: Mapping[str, Space],
-    measured: CampaignResult,
-    decided: Mapping[str, Decided],
-    held: Held,
-    listener: Listener,
-) -> Decisions:
-    choices = {name: of_name.choices for name, of_name in decided.items()}
-    fixed = _reproducible(bench, choices, measured.outcome, listener) if options.reproducible else {}
-    to_prove = {name: chosen for name, chosen in choices.items() if name not in fixed}
-    return Decisions(bench, spaces, measured.models, measured.outcome.samples, to_prove, fixed, held, options.gate)
-
-
-def _spaces(bench: Bench, options: TuneOptions, collectives: Iterable[str]) -> dict[str, Space]:
-    """Of the collectives of which the job can form any call. Raises InputError where there are none."""
-    spaces = {name: _space(bench, options, name) for name in collectives}
-    spaces = {name: space for name, space in spaces.items() if space.scenarios}
-    if not spaces:
-        raise InputError(
-            f"this job of {bench.nodes} x {bench.ppn} ranks can form none of the calls to tune",
-            "Give --ppn, sizes or a profile that fit it",
+    def _decided(self, spaces: Mapping[str, Space], measured: CampaignResult) -> dict[str, Decided]:
+        bench, samples = self.bench, measured.outcome.samples
+        overhead = self.options.effort.overhead(samples)
+        costs = ClaimCosts(
+            max(measured.plan.proven_by_s - bench.now_s(), 0.0),
+            lambda default_s, gain: COMPARISONS * overhead * PROOF_EFFORT.comparison_cost_s(default_s, gain),
         )
-    return spaces
+        threshold = self.options.threshold
+        decided = decide(measured.models, spaces, samples, bench.baseline, threshold, bench.inner_calls, costs)
+        entry = bench.catalogue.collective
+        fewer = {name: with_few_rules(full, spaces[name], entry(name).basis) for name, full in decided.items()}
+        for name, of_name in fewer.items():
+            if of_name is not decided[name]:
+                self.listener.note(
+                    f"{name}: calls that gain least keep the default, so that {MOST_RULES} rules are enough"
+                )
+        return fewer
+
+    def _decisions(
+        self, spaces: Mapping[str, Space], measured: CampaignResult, decided: Mapping[str, Decided], held: Held
+    ) -> Decisions:
+        choices, samples = {name: of_name.choices for name, of_name in decided.items()}, measured.outcome.samples
+        fixed = self._reproducible(choices, samples) if self.options.reproducible else {}
+        to_prove = {name: chosen for name, chosen in choices.items() if name not in fixed}
+        return Decisions(self.bench, spaces, measured.models, samples, to_prove, fixed, held, self.options.gate)
+
+    def _reproducible(
+        self, decided: Mapping[str, Mapping[Scenario, Choice]], samples: Sequence[Sample]
+    ) -> dict[str, RuleSet]:
+        """Rules for the reductions by which bits do not change with size.
+
+        They need no proof of speed: the user pays for equal bits, and is told how much.
+        """
+        rule_sets = {}
+        broken, medians = broken_choices(samples), medians_of(samples)
+        for name in sorted(decided.keys() & REDUCTIONS):
+            failed = {choice for collective, choice in broken if collective == name}
+            fixed = distill_reproducible(name, medians, decided[name], self.bench.catalogue, failed)
+            self.listener.note(fixed.cost_text())
+            rule_sets[name] = fixed.rule_set
+        return rule_sets
+
+    def _proof(self, decisions: Decisions, measured: CampaignResult) -> Proof:
+        plan, options = measured.plan, self.options
+        return Proof(
+            bench=self.bench,
+            out=self.out,
+            seed=options.seed,
+            threshold=options.threshold,
+            deadline_s=plan.proven_by_s,
+            grace_s=plan.grace_s,
+            launch_s=plan.launch_s,
+            samples=decisions.samples,
+            effort=options.effort,
+            grid=[scenario for space in decisions.spaces.values() for scenario in space.scenarios],
+            listener=self.listener,
+            stop=self.stop,
+            weight=next(iter(decisions.spaces.values())).weight,
+            topology=measured.topology,
+        )
+
+    def _replayed(
+        self, decisions: Decisions, layers: Layers, before: Before, expected_s: float
+    ) -> tuple[Tuning, set[str]] | None:
+        """The tuning of what is proven, without the collectives that give a wrong result under it, and these.
+
+        ``expected_s``: what the replay is expected to take. None where it was cut off: then nobody knows. Where no
+        library loads the files there is nothing to replay.
+        """
+        tuning, note = decisions.tuning(layers.proven.file), self.listener.note
+        if (library := self.bench.library) is None:
+            return tuning, set()
+        if before.is_in_force(layers.proven.file):
+            note("the files are those that an earlier job of this shape compared and checked")
+            return tuning, set()
+        departed = non_default(tuning.rule_sets)
+        live = {name: rules for name, rules in layers.proven.live.items() if not _in_file(library, name)}
+        if departed:
+            self.listener.stage("replaying every collective under the new file")
+        try:
+            with self.stop.cuts(), workplace(self.out) as place:
+                tuning, reasons = make_safe(library, tuning, place, decisions.tuning, expected_s=expected_s)
+                wrong, more = self._wrong_by_selector(library, tuning, live, place, expected_s)
+        except UncheckedError as error:
+            note(f"{error.what}; so nothing of this campaign is proven. {error.next_step}")
+            return None
+        except INTERRUPTIONS:
+            note("the conformance check was cut off, so nothing of this campaign is proven")
+            return None
+        for text in (*reasons, *more):
+            note(text)
+        for name in sorted(decisions.fixed.keys() - non_default(tuning.rule_sets)):
+            note(f"{name} is at the library's default, so its results are not reproducible")
+        return tuning, (departed - non_default(tuning.rule_sets)) | wrong
+
+    def _wrong_by_selector(
+        self, library: LibraryBench, tuning: Tuning, live: Mapping[str, RuleSet], place: Path, expected_s: float
+    ) -> tuple[set[str], list[str]]:
+        """The collectives of ``live``, which no file decides, that fail the replay by the live selector, and why."""
+        if not non_default(live):
+            return set(), []
+        names = ", ".join(sorted(non_default(live)))
+        self.listener.stage("replaying every collective by the live selector")
+        self.listener.note(f"no file of this MPI decides {names}: `colltune run --via live` does")
+        alone = partial(by_selector_alone, library, tuning, environment=os.environ)
+        safe, reasons = make_safe(library, alone(live), place, alone, expected_s=expected_s)
+        return non_default(live) - non_default(safe.rule_sets), reasons
 
 
 def _application_texts(standings: Iterable[Standing], collectives: Collection[str]) -> Iterator[str]:
@@ -181,20 +286,6 @@ def _application_texts(standings: Iterable[Standing], collectives: Collection[st
             )
 
 
-def _space(bench: Bench, options: TuneOptions, collective: str) -> Space:
-    if options.expected_gain is None:
-        space = _of_sizes(bench.space(collective, options.smallest_bytes, options.largest_bytes), options.sizes)
-        return replace(space, weight=options.weights(bench.nodes, bench.ppn))
-    fitting = [
-        scenario
-        for scenario in sorted(options.expected_gain.share)
-        if scenario.collective == collective and scenario.nodes <= bench.nodes and scenario.ppn <= bench.ppn
-    ]
-    share = options.expected_gain.share
-    least = min(share.values())  # of counts of nodes between those of the profile
-    return Space(collective, tuple(fitting), bench.legal, lambda scenario: share.get(scenario, least))
-
-
 def _of_sizes(space: Space, sizes: Sequence[int]) -> Space:
     """``space`` over these sizes, in bytes, in place of its own; a barrier has none to choose."""
     if not sizes or space.collective == "barrier":
@@ -211,33 +302,6 @@ def _disturbance(watch: Watch, concluded: Sequence[Decision]) -> Disturbance:
     return replace(watch.tally.total(names=watch.nodes), proven=proven)
 
 
-def _proof(
-    decisions: Decisions,
-    options: TuneOptions,
-    out: Path,
-    measured: CampaignResult,
-    listener: Listener,
-    stop: StopRequest,
-) -> Proof:
-    plan = measured.plan
-    return Proof(
-        bench=decisions.bench,
-        out=out,
-        seed=options.seed,
-        threshold=options.threshold,
-        deadline_s=plan.proven_by_s,
-        grace_s=plan.grace_s,
-        launch_s=plan.launch_s,
-        samples=decisions.samples,
-        effort=options.effort,
-        grid=[scenario for space in decisions.spaces.values() for scenario in space.scenarios],
-        listener=listener,
-        stop=stop,
-        weight=next(iter(decisions.spaces.values())).weight,
-        topology=measured.topology,
-    )
-
-
 def _judged(proof: Proof, decided: Mapping[str, Decided], decisions: Decisions) -> Judged:
     """The verdicts on what was decided; from the one launch there was, where the job is being ended."""
     if proof.stop.made:
@@ -252,47 +316,6 @@ def _judged(proof: Proof, decided: Mapping[str, Decided], decisions: Decisions) 
         return Judged(seen, 0.0)
     to_prove = {name: of_name for name, of_name in decided.items() if name in decisions.choices}
     return proof.judge(to_prove, decisions.proven, decisions.tuning)
-
-
-def _replayed(
-    decisions: Decisions,
-    layers: Layers,
-    out: Path,
-    before: Before,
-    expected_s: float,
-    listener: Listener,
-    stop: StopRequest,
-) -> tuple[Tuning, set[str]] | None:
-    """The tuning of what is proven, without the collectives that give a wrong result under it, and these.
-
-    ``expected_s``: what the replay is expected to take. None where it was cut off: then nobody knows. Where no library
-    loads the files there is nothing to replay.
-    """
-    tuning = decisions.tuning(layers.proven.file)
-    if (library := decisions.bench.library) is None:
-        return tuning, set()
-    if before.is_in_force(layers.proven.file):
-        listener.note("the files are those that an earlier job of this shape compared and checked")
-        return tuning, set()
-    departed = non_default(tuning.rule_sets)
-    live = {name: rules for name, rules in layers.proven.live.items() if not _in_file(library, name)}
-    if departed:
-        listener.stage("replaying every collective under the new file")
-    try:
-        with stop.cuts(), workplace(out) as place:
-            tuning, reasons = make_safe(library, tuning, place, decisions.tuning, expected_s=expected_s)
-            wrong, more = _wrong_by_selector(library, tuning, live, place, expected_s, listener)
-    except UncheckedError as error:
-        listener.note(f"{error.what}; so nothing of this campaign is proven. {error.next_step}")
-        return None
-    except INTERRUPTIONS:
-        listener.note("the conformance check was cut off, so nothing of this campaign is proven")
-        return None
-    for text in (*reasons, *more):
-        listener.note(text)
-    for name in sorted(decisions.fixed.keys() - non_default(tuning.rule_sets)):
-        listener.note(f"{name} is at the library's default, so its results are not reproducible")
-    return tuning, (departed - non_default(tuning.rule_sets)) | wrong
 
 
 def _concluded(
@@ -333,39 +356,3 @@ def _require_selector(bench: Bench, collectives: Iterable[str]) -> None:
 
 def _in_file(library: LibraryBench, collective: str) -> bool:
     return library.catalogue.collective(collective).in_file
-
-
-def _wrong_by_selector(
-    library: LibraryBench,
-    tuning: Tuning,
-    live: Mapping[str, RuleSet],
-    place: Path,
-    expected_s: float,
-    listener: Listener,
-) -> tuple[set[str], list[str]]:
-    """The collectives of ``live``, which no file decides, that fail the replay by the live selector, and why."""
-    if not non_default(live):
-        return set(), []
-    names = ", ".join(sorted(non_default(live)))
-    listener.stage("replaying every collective by the live selector")
-    listener.note(f"no file of this MPI decides {names}: `colltune run --via live` does")
-    alone = partial(by_selector_alone, library, tuning, environment=os.environ)
-    safe, reasons = make_safe(library, alone(live), place, alone, expected_s=expected_s)
-    return non_default(live) - non_default(safe.rule_sets), reasons
-
-
-def _reproducible(
-    bench: Bench, decided: Mapping[str, Mapping[Scenario, Choice]], outcome: Outcome, listener: Listener
-) -> dict[str, RuleSet]:
-    """Rules for the reductions by which bits do not change with size.
-
-    They need no proof of speed: the user pays for equal bits, and is told how much.
-    """
-    rule_sets = {}
-    broken, medians = broken_choices(outcome.samples), medians_of(outcome.samples)
-    for name in sorted(decided.keys() & REDUCTIONS):
-        failed = {choice for collective, choice in broken if collective == name}
-        fixed = distill_reproducible(name, medians, decided[name], bench.catalogue, failed)
-        listener.note(fixed.cost_text())
-        rule_sets[name] = fixed.rule_set
-    return rule_sets

@@ -5,7 +5,7 @@ What `colltune tune` and the Python API do; at the end of --check the applicatio
 
 import os
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from colltune.alltoallv.matrices import alltoallv_share
@@ -26,7 +26,6 @@ from colltune.prove.replay.on_workbench import non_default
 from colltune.session.own_settings import settings_line
 from colltune.session.tuning.options import Listener, TuneOptions, TuneResult, require_writable
 from colltune.session.tuning.payoff import (
-    Payoff,
     after_check,
     for_application,
     machine_like,
@@ -82,14 +81,6 @@ def check_with_application(
 _WORTH_A_NOTE = 0.01  # of the time of a run
 
 
-@dataclass(frozen=True)
-class Finished:
-    """``payoff``: what the tuning saves the application, where it was for one and was not cut off."""
-
-    result: TuneResult
-    payoff: Payoff | None = None
-
-
 def tune_here(
     options: TuneOptions,
     out: Path,
@@ -97,7 +88,7 @@ def tune_here(
     stop: StopRequest | None = None,
     began_s: float | None = None,
     bench: Bench | None = None,
-) -> Finished:
+) -> TuneResult:
     """Tunes, and leaves the tuning in ``out``. Raises ColltuneError, before MPI starts where that can be.
 
     ``began_s``: when the command began (of time.monotonic), whose budget this is. ``bench``: where to tune in place of
@@ -110,10 +101,10 @@ def tune_here(
         if bench is None:
             return _tune_job(options, out, listener, stop, began_s)
         listener.opened(bench)
-        return Finished(tune(bench, options, out, listener, stop))
+        return tune(bench, options, out, listener, stop)
 
 
-def _tune_job(options: TuneOptions, out: Path, listener: Listener, stop: StopRequest, began_s: float) -> Finished:
+def _tune_job(options: TuneOptions, out: Path, listener: Listener, stop: StopRequest, began_s: float) -> TuneResult:
     machine, application = options.machine or MachineOptions(), None
     if options.application:
         job = find_job(os.environ, host_file=machine.host_file, flux_resources=ask_flux(os.environ))
@@ -151,5 +142,5 @@ def _tune_job(options: TuneOptions, out: Path, listener: Listener, stop: StopReq
     if options.check and application is not None and not result.outcome.interrupted:
         result = check_with_application(bench, result, application, options, out, listener, stop)
     if options.expected_gain is None or result.outcome.interrupted:
-        return Finished(result)
-    return Finished(result, payoff_of(result, options.expected_gain, bench.nodes * bench.ppn))
+        return result
+    return replace(result, payoff=payoff_of(result, options.expected_gain, bench.nodes * bench.ppn))
