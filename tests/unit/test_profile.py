@@ -11,7 +11,7 @@ from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status
 from colltune.core.space import Point
 from colltune.learn.expected_gain import ExpectedGain, gains_of
 from colltune.machine.command_lines import mpiexec_option
-from colltune.profile.advice import benefit_of, tunable_by_name
+from colltune.profile.advice import benefit_text, tunable_by_name, tunable_share
 from colltune.profile.application_profile import Calls, Communicator, Profile, side_by_side, time_shares
 from colltune.profile.parts import part_files, read_parts
 from colltune.profile.profile_files import load_profile, preload_command, preload_environment, save_profile
@@ -136,9 +136,9 @@ def test_the_stake_is_the_share_of_the_time_and_the_most_that_tuning_can_save_is
     profile = merged(tmp_path)
     assert time_shares(profile)[_DEAR] == pytest.approx(2.0 / 8.0)
     assert calls_per_second(profile)[_DEAR] == pytest.approx(50.0)
-    assert benefit_of(profile).bound == pytest.approx((2.0 + 0.04) / 8.0 / 2)
-    assert benefit_of(profile).text().startswith("Tuning can save at most 12.8% of the run")
-    assert benefit_of(replace(profile, elapsed_s=1000.0)).text().startswith("Tuning cannot pay")
+    assert tunable_share(profile) == pytest.approx((2.0 + 0.04) / 8.0)
+    assert benefit_text(tunable_share(profile)).startswith("Tuning can save at most 12.8% of the run")
+    assert benefit_text(tunable_share(replace(profile, elapsed_s=1000.0))).startswith("Tuning cannot pay")
 
 
 def test_short_calls_that_a_run_makes_seldom_do_not_count(tmp_path: Path) -> None:

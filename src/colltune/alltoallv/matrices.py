@@ -184,9 +184,8 @@ def called_by(profile: Profile, whole: Shape, sizes: Sequence[int]) -> Called:
 
 def _blocking(profile: Profile) -> Iterator[Calls]:
     for call in profile.calls:
-        where = call.communicator
-        tunable = call.collective in _COLLECTIVES and call.form == BLOCKING and where.nodes and not where.remote_size
-        if tunable and where.size >= FEWEST_RANKS and not _has_gaps(call):
+        tunable = call.collective in _COLLECTIVES and call.form == BLOCKING and call.communicator.has_places
+        if tunable and call.communicator.size >= FEWEST_RANKS and not _has_gaps(call):
             yield call
 
 

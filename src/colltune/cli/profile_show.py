@@ -10,7 +10,7 @@ from colltune.core.text_table import TextTable
 from colltune.core.units import format_count, format_duration
 from colltune.machine.command_lines import colltune_command, mpiexec_option
 from colltune.mpi.program import launcher_place
-from colltune.profile.advice import benefit_of, by_name_text, page_faults_text, tunable_by_name
+from colltune.profile.advice import benefit_text, by_name_text, page_faults_text, tunable_by_name, tunable_share
 from colltune.profile.application_profile import Calls, Profile
 
 _BAR = 24
@@ -50,11 +50,11 @@ def print_profile(profile: Profile, path: Path, *, brief: bool) -> None:
         console.print(
             f"{profile.lost_calls} calls of kinds that the table had no room for, or of unknown ranks, are not in it."
         )
-    benefit = benefit_of(profile)
-    console.print(benefit.text())
+    tunable = tunable_share(profile)
+    console.print(benefit_text(tunable))
     if not brief:
         console.print("Of non-blocking and persistent calls the time is that of the call, not of its completion.")
-    if benefit.tunable >= 0.01:
+    if tunable >= 0.01:
         place = launcher_place(profile.command)
         mpiexec = mpiexec_option(None if place is None else shutil.which(profile.command[place]))
         tune = colltune_command("tune", "--profile", path, *mpiexec, "--runtime", "2h")

@@ -9,7 +9,7 @@ from colltune.core.interval import Interval
 from colltune.core.proven import Decision, Verdict, Why
 from colltune.core.sample import Choice, Scenario, grouped
 from colltune.core.space import connected, neighbours
-from colltune.core.units import format_size
+from colltune.core.units import format_size_range
 
 # Neighbours in a row that are further apart are told in two: nothing was decided about what lies between them.
 _FURTHEST = 2
@@ -96,8 +96,7 @@ class JudgedRegion:
         if self.collective == "barrier":
             return ""
         sizes = [scenario.size_bytes for scenario in self.scenarios]
-        first, last = format_size(min(sizes)), format_size(max(sizes))
-        return first if first == last else f"{first} to {last}"
+        return format_size_range(min(sizes), max(sizes))
 
     @property
     def place(self) -> str:

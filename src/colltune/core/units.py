@@ -38,6 +38,12 @@ def format_size(size_bytes: int) -> str:
     return f"{size_bytes} B"
 
 
+def format_size_range(least_bytes: int, most_bytes: int) -> str:
+    """``"1 KiB to 2 KiB"``, or one size."""
+    least, most = format_size(least_bytes), format_size(most_bytes)
+    return least if least == most else f"{least} to {most}"
+
+
 def require_sizes(smallest_bytes: int, largest_bytes: int) -> None:
     """Raises InputError where no message has a size from ``smallest_bytes`` to ``largest_bytes``."""
     if largest_bytes < smallest_bytes:

@@ -8,41 +8,31 @@ MPI_Wait, which is not in the profile. So they cannot be weighed against other c
 of them: which are tuned by name is said.
 """
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection
 
 from colltune.core.heap import setting_text
 from colltune.core.sample import NONBLOCKING
-from colltune.core.units import format_count, format_size
+from colltune.core.units import format_count
 from colltune.profile.application_profile import BLOCKING, Calls, Profile
 
 # Published gains on single collectives reach from nothing to several times; half of the time is a generous bound.
 HEADROOM = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Benefit:
-    """Shares of the run's time over all ranks.
-
-    ``tunable``: in collectives that tuning reaches. ``bound``: what tuning can save at the very most.
-    """
-
-    tunable: float
-    bound: float
-
-    def text(self) -> str:
-        """A sentence for the user."""
-        if self.bound < 0.005:
-            return f"Tuning cannot pay: it could save {self.bound:.1%} of the run at the very most."
-        return (
-            f"Tuning can save at most {self.bound:.1%} of the run, if the right algorithms take half of the time; less"
-            " where ranks wait for one that is late."
-        )
+def tunable_share(profile: Profile) -> float:
+    """The share of the run's time over all ranks in collectives that tuning reaches."""
+    return sum(calls.time_s for calls, _ in profile.tunable()) / max(profile.core_s, 1e-12)
 
 
-def benefit_of(profile: Profile) -> Benefit:
-    tunable = sum(calls.time_s for calls, _ in profile.tunable()) / max(profile.core_s, 1e-12)
-    return Benefit(tunable, tunable * HEADROOM)
+def benefit_text(tunable: float) -> str:
+    """A sentence for the user on what tuning can save at the very most where it reaches a share of ``tunable``."""
+    bound = tunable * HEADROOM
+    if bound < 0.005:
+        return f"Tuning cannot pay: it could save {bound:.1%} of the run at the very most."
+    return (
+        f"Tuning can save at most {bound:.1%} of the run, if the right algorithms take half of the time; less"
+        " where ranks wait for one that is late."
+    )
 
 
 # Page faults of a call on all ranks together from which it is named, and of how many calls.
@@ -64,19 +54,11 @@ def page_faults_text(profile: Profile) -> str:
     if not rows:
         return ""
     share = sum(calls.time_s for calls in rows) / max(profile.core_s, 1e-12)
+    named = ", ".join(f"{calls.collective} of {calls.sizes} ({calls.faults:.3g} in each call)" for calls in rows)
     return (
-        f"Page faults: {_listed(rows)}. These calls take {share:.1%} of the time. A heap that keeps memory may remove"
+        f"Page faults: {named}. These calls take {share:.1%} of the time. A heap that keeps memory may remove"
         f" them: {setting_text()}. Whole runs with it and without say whether it does, and it costs memory."
     )
-
-
-def _listed(calls: Iterable[Calls]) -> str:
-    return ", ".join(f"{call.collective} of {_size(call)} ({call.faults:.3g} in each call)" for call in calls)
-
-
-def _size(calls: Calls) -> str:
-    least, most = format_size(calls.size_least), format_size(calls.size_most)
-    return least if least == most else f"{least} to {most}"
 
 
 def tunable_by_name(profile: Profile, known: Collection[str] = NONBLOCKING) -> dict[str, float]:
@@ -84,19 +66,12 @@ def tunable_by_name(profile: Profile, known: Collection[str] = NONBLOCKING) -> d
     counts: dict[str, float] = {}
     for call in profile.calls:
         name = f"i{call.collective}"
-        if call.form != BLOCKING and name in NONBLOCKING and name in known and _has_places(call):
+        if call.form != BLOCKING and name in NONBLOCKING and name in known and call.communicator.has_places:
             counts[name] = counts.get(name, 0.0) + call.calls
     return dict(sorted(counts.items(), key=lambda item: -item[1]))
 
 
 def by_name_text(called: dict[str, float]) -> str:
-    """What is called, and why it is tuned by itself; "" for nothing."""
-    if not called:
-        return ""
+    """What is called, and why it is tuned by itself."""
     counts = ", ".join(f"{name} ({format_count(round(calls), 'call')})" for name, calls in called.items())
     return f"{counts}: what the application sees of them is in MPI_Wait, which a profile does not time; tuned by name"
-
-
-def _has_places(calls: Calls) -> bool:
-    where = calls.communicator
-    return where.remote_size == 0 and where.nodes > 0 and where.size > 1

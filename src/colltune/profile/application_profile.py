@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from colltune.core.sample import COLLECTIVES, Scenario, element_bytes
+from colltune.core.units import format_size_range
 
 # Forms whose calls end in MPI_Wait, so that the time of the call itself says little.
 BLOCKING = "blocking"
@@ -29,6 +30,11 @@ class Communicator:
     def __post_init__(self) -> None:
         if self.size < 1 or min(self.nodes, self.ppn, self.remote_size) < 0:
             raise ValueError(f"there is no communicator of {self.size} ranks on {self.nodes} nodes")
+
+    @property
+    def has_places(self) -> bool:
+        """Whether it is one group, of two ranks or more, and known on which nodes these are."""
+        return self.size > 1 and self.nodes > 0 and not self.remote_size
 
     @property
     def noting(self) -> int:
@@ -108,15 +114,18 @@ class Calls:
         """Calls of the communicator as a whole; a fraction where ranks fall into different bins."""
         return self.rank_calls / (self.members or self.communicator.noting)
 
+    @property
+    def sizes(self) -> str:
+        """For people: ``"1 KiB to 2 KiB"``."""
+        return format_size_range(self.size_least, self.size_most)
+
     def scenarios(self) -> tuple[Scenario, ...]:
         """What stands for these calls in a measurement: their size, or the ends of a range of sizes.
 
         Empty where the calls cannot be tuned: other forms than blocking, intercommunicators, unknown places.
         """
         where = self.communicator
-        if self.form != BLOCKING or self.collective not in COLLECTIVES or where.remote_size or not where.nodes:
-            return ()
-        if where.size < 2:
+        if self.form != BLOCKING or self.collective not in COLLECTIVES or not where.has_places:
             return ()
         nodes, ppn = where.shape
         if ppn * nodes < 2:

@@ -14,7 +14,6 @@ from math import log, log2
 from typing import NamedTuple
 
 from colltune.core.errors import InputError
-from colltune.core.units import format_size
 from colltune.profile.application_profile import Calls, Communicator, Profile
 
 # Powers of the number of ranks; 0.0: the same on all, None: its logarithm.
@@ -85,8 +84,7 @@ def _require_alike(profiles: Sequence[Profile]) -> None:
 
 
 def _named(calls: Calls) -> str:
-    sizes = " to ".join(dict.fromkeys(map(format_size, (calls.size_least, calls.size_most))))
-    return f"{calls.collective} of {sizes} on {calls.communicator} ranks"
+    return f"{calls.collective} of {calls.sizes} on {calls.communicator} ranks"
 
 
 def _grown(law: float | None, ranks: int, before: int) -> float:
@@ -128,7 +126,7 @@ def _apart(first: float, second: float) -> float:
 
 def _parts(where: Communicator, ranks: int) -> list[int | Fraction]:
     """What a communicator may be in a job of so many ranks: all of it, else a number or a share."""
-    if where.remote_size or not where.nodes or where.size < 2:
+    if not where.has_places:
         return []
     return [Fraction(1)] if where.size == ranks else [where.size, Fraction(where.size, ranks)]
 

@@ -7,32 +7,24 @@ from colltune.core.decision_table import LEAST_RANKS, DecisionTable, Difference
 from colltune.core.rules import Region, RuleSet, Span
 from colltune.core.sample import PER_BLOCK, SizeBasis, element_bytes
 from colltune.core.text_table import TextTable
-from colltune.core.units import format_size
+from colltune.core.units import format_size, format_size_range
 
 
 def format_region(region: Region, collective: str, basis: SizeBasis) -> str:
     """In words: ``"2 ranks per node, 3 to 8 ranks, 65 B to 4 KiB"``."""
-    ppn, ranks = format_ppn(region.ppn), format_ranks(region.ranks)
+    ppn, ranks = format_numbers(region.ppn, 1), format_numbers(region.ranks, LEAST_RANKS)
     ppn_text = f"{ppn} {'rank' if ppn == '1' else 'ranks'} per node" if ppn else "any number of ranks per node"
     ranks_text = f"{ranks} ranks" if ranks else "any number of ranks"
     sizes = format_sizes(region.size, collective, basis)
     return ", ".join(text for text in (ppn_text, ranks_text, sizes) if text)
 
 
-def format_ppn(span: Span) -> str:
-    """``"3 to 8"``, ``"2"``, ``"8 or more"``; empty for any number."""
-    return _format_numbers(span, 1)
-
-
-def format_ranks(span: Span) -> str:
-    """As ``format_ppn``."""
-    return _format_numbers(Span(max(span.low, LEAST_RANKS), span.high), LEAST_RANKS)
-
-
-def _format_numbers(span: Span, least: int) -> str:
+def format_numbers(span: Span, least: int) -> str:
+    """``"3 to 8"``, ``"2"``, ``"8 or more"``; empty for any number from ``least`` on."""
+    low = max(span.low, least)
     if span.high is None:
-        return "" if span.low <= least else f"{span.low} or more"
-    return str(span.low) if span.high == span.low else f"{span.low} to {span.high}"
+        return "" if low == least else f"{low} or more"
+    return str(low) if span.high == low else f"{low} to {span.high}"
 
 
 def format_sizes(span: Span, collective: str, basis: SizeBasis) -> str:
@@ -44,9 +36,7 @@ def format_sizes(span: Span, collective: str, basis: SizeBasis) -> str:
         return f"any size{what}" if span.high is None else f"up to {format_size(span.high)}{what}"
     if span.high is None:
         return f"{format_size(span.low)} or more{what}"
-    if span.low == span.high:
-        return f"{format_size(span.low)}{what}"
-    return f"{format_size(span.low)} to {format_size(span.high)}{what}"
+    return f"{format_size_range(span.low, span.high)}{what}"
 
 
 @dataclass(frozen=True)
@@ -104,8 +94,8 @@ def decisions_table(rows: Sequence[Difference], names: tuple[str, str]) -> TextT
     for row in rows:
         table.add_row(
             row.collective,
-            format_ppn(row.region.ppn) or "any",
-            format_ranks(row.region.ranks) or "any",
+            format_numbers(row.region.ppn, 1) or "any",
+            format_numbers(row.region.ranks, LEAST_RANKS) or "any",
             format_sizes(row.region.size, row.collective, row.basis),
             str(row.one),
             str(row.other),

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from colltune.core.interval import Interval
 from colltune.core.sample import DEFAULT, Choice
 from colltune.core.text_table import TextTable
-from colltune.core.units import format_count, format_duration, format_size
+from colltune.core.units import format_count, format_duration, format_size_range
 from colltune.deploy.explored import CallKind
 from colltune.judge import wording
 from colltune.prove.in_run.application_trial import withdrawn_text
@@ -110,7 +110,7 @@ def call_text(collective: str, least: int, most: int | None) -> str:
     """``"alltoall 1 KiB to 2 KiB"``."""
     if most is None:
         return collective
-    return f"{collective} {format_size(least)}" + ("" if most == least else f" to {format_size(most)}")
+    return f"{collective} {format_size_range(least, most)}"
 
 
 def _so_far(gain: ApplicationGain) -> str:
@@ -135,7 +135,7 @@ def gain_page(gain: ApplicationGain) -> list[str]:
     for cell in gain.cells:
         table.add_row(
             cell.collective,
-            _sizes(cell),
+            format_size_range(cell.size_least, cell.size_most),
             f"{cell.ranks} on {format_count(cell.nodes, 'node')}",
             str(cell.choice),
             str(cell.tuned_calls),
@@ -162,11 +162,6 @@ def _note(cell: CellGain) -> str:
     if cell.off:
         notes.append(f"switched off on {cell.off} of {cell.communicators} communicators: slower here")
     return "; ".join(notes)
-
-
-def _sizes(cell: CellGain) -> str:
-    least, most = format_size(cell.size_least), format_size(cell.size_most)
-    return least if least == most else f"{least} to {most}"
 
 
 def _both(cell: CellGain, of: Callable[[CallTimes], float]) -> str:
