@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from rich.console import RenderableType
 from rich.progress import BarColumn, Progress, TaskID
@@ -117,13 +117,7 @@ class Display:
         if step.best is not None and step.speedup is not None:
             faster = "" if step.best == DEFAULT else f", {step.speedup:.2f}x faster"
             where += f": best so far {step.best}{faster}"
-        if self._bar is not None and self._task is not None:
-            self._bar.update(
-                self._task, description=where, completed=step.pairs_done, total=step.pairs_total, state=state
-            )
-        elif time.monotonic() - self._said_s > _PLAIN_EVERY_S:
-            self._said_s = time.monotonic()
-            self.console.print(f"  {where}; {state}")
+        self._show(f"{where}; {state}", description=where, completed=step.pairs_done, total=step.pairs_total, state=state)
 
     def _proof(self, results: Sequence[Decision]) -> None:
         """Hears of the audit after each of its launches."""
@@ -134,11 +128,15 @@ class Display:
         left = self._budget_left()
         state = f"launch {self._launches}: {format_count(groups, 'comparison')}, {kept} of {regions} proven"
         state += f", {left}" if left else ""
+        self._show(state, completed=kept, total=len(results), state=state)
+
+    def _show(self, text: str, **bar: Any) -> None:
+        """On the live line by ``bar``; elsewhere ``text``, now and then."""
         if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=kept, total=len(results), state=state)
+            self._bar.update(self._task, **bar)
         elif time.monotonic() - self._said_s > _PLAIN_EVERY_S:
             self._said_s = time.monotonic()
-            self.console.print(f"  {state}")
+            self.console.print(f"  {text}")
 
     def result(self, result: TuneResult, out: Path, go_on: str = "") -> None:
         """The end of `tune`: what came of it, and what to do next.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -92,8 +95,6 @@ def _show_shape(shape: ShapeCoverage) -> None:
 
 
 def _date(when_s: float) -> str:
-    import time
-
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(when_s))
 
 
@@ -181,9 +182,6 @@ def run(
 
     What was predicted for the MPI is for jobs of which no release is; with --measure as by run --auto.
     """
-    import os
-    import sys
-
     from colltune.cli.run import replace_by
     from colltune.core.errors import InputError
     from colltune.session.site.runs import given_here

@@ -34,6 +34,7 @@ def check_quickly(tuned: Path, machine: MachineOptions, budget_s: float, seed: i
     The MPI may be another version than the one that was tuned: what differs is said first.
     """
     from colltune.cli.terminal import make_console
+    from colltune.core.interval import SpeedVerdict
     from colltune.judge.finding import exit_code
     from colltune.report.tables import applications_table, drift_table
     from colltune.session.drift import ask_applications
@@ -47,14 +48,15 @@ def check_quickly(tuned: Path, machine: MachineOptions, budget_s: float, seed: i
 
     answer = ask_applications(tuned, machine)
     if answer is not None:
-        console.print(applications_table(answer.standings, "since it was tuned, in the application"))
-        for name in sorted({standing.collective for standing in answer.standings}):
-            held = "does not hold: it is slower in the application" if name in answer.lost else "holds"
+        console.print(applications_table(answer, "since it was tuned, in the application"))
+        lost = sorted({standing.collective for standing in answer if standing.verdict is SpeedVerdict.SLOWER})
+        for name in sorted({standing.collective for standing in answer}):
+            held = "does not hold: it is slower in the application" if name in lost else "holds"
             say([f"{name}: {held}."])
         say(["Runs with --measure say so; nothing was launched. To measure by launches, give --mpiexec."])
-        if answer.lost:
-            say([f"Tune again: {colltune_command('tune', *answer.lost, '--out', tuned)}"])
-        return exit_code(_COMMAND, [standing.verdict for standing in answer.standings])
+        if lost:
+            say([f"Tune again: {colltune_command('tune', *lost, '--out', tuned)}"])
+        return exit_code(_COMMAND, [standing.verdict for standing in answer])
     report = run_drift(tuned, machine, budget_s=budget_s, seed=seed, begun=say)
     say([report.disturbance.sentence] if report.disturbance.sentence else [])
     if report.disturbance.is_busy:

@@ -72,11 +72,8 @@ def _scales(points: Sequence[CurvePoint]) -> tuple[list[float], list[float], lis
     timings = [side for point in points for side in (point.default, point.tuned) if side is not None]
     times_s = [time_s for side in timings for time_s in (side.time_s, side.low_s, side.high_s) if time_s] or [1e-6]
     gains = [1.0, 1.1]
-    for point in points:
-        gains += (
-            [] if point.decision is None else [point.decision.speedup.estimate, max(point.decision.speedup.low, 0.5)]
-        )
-        gains += [] if point.decision is None else [min(point.decision.speedup.high, 64.0)]
+    for speedup in (point.decision.speedup for point in points if point.decision is not None):
+        gains += [speedup.estimate, max(speedup.low, 0.5), min(speedup.high, 64.0)]
     return (
         [min(sizes), max(max(sizes), 2 * min(sizes))],
         [min(times_s), max(max(times_s), 2 * min(times_s))],

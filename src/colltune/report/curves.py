@@ -225,14 +225,10 @@ def _detail(cell: ScenarioTimes, decision: Decision | None) -> dict[str, object]
 
 
 def _timing_row(timing: ChoiceTiming, default_s: float | None) -> list[str]:
-    name = _name(timing.choice)
+    name = "the library's own" if timing.choice == DEFAULT else str(timing.choice)
     if timing.median_s is None:
         return [name, timing.status.value, ""]
     return [name, format_duration(timing.median_s), "" if default_s is None else f"{default_s / timing.median_s:.2f}"]
-
-
-def _name(choice: Choice) -> str:
-    return "the library's own" if choice == DEFAULT else str(choice)
 
 
 def _proof_text(decision: Decision) -> str:

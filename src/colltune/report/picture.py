@@ -45,16 +45,6 @@ def drawn_for_page(spec: Spec, description: str) -> str:
     return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(description)}" ', 1)
 
 
-def save_picture(svg: str, path: Path) -> None:
-    """Writes ``svg`` as the SVG or PNG file ``path``. Raises InputError where it cannot be made."""
-    require_picture(path)
-    with on_os_error(f"cannot write {path}", "Give another file by --picture"):
-        if path.suffix == ".svg":
-            path.write_text(svg, encoding="utf-8")
-        else:
-            path.write_bytes(_converter().svg_to_png(svg, scale=2.0))
-
-
 def require_picture(path: Path) -> None:
     """Raises InputError where ``path`` names no picture that can be made."""
     if path.suffix not in (".svg", ".png"):
@@ -88,8 +78,14 @@ class Picture:
 
     def save(self, path: Path | str) -> Path:
         """Writes it as an .svg or .png file, and returns where it is. Raises InputError where that is impossible."""
-        save_picture(self.svg, Path(path))
-        return Path(path)
+        path = Path(path)
+        require_picture(path)
+        with on_os_error(f"cannot write {path}", "Give another file by --picture"):
+            if path.suffix == ".svg":
+                path.write_text(self.svg, encoding="utf-8")
+            else:
+                path.write_bytes(_converter().svg_to_png(self.svg, scale=2.0))
+        return path
 
 
 def curves_picture(

@@ -319,8 +319,6 @@ def _compare_outputs(
         " the same and idle, and whether results were right. Runs that took no turns also show what changed meanwhile."
     )
     compared = compare_all({(call, DEFAULT): (a[call], b[call]) for call in calls})
-    runs, unsure = (
-        min(len(side[call]) for call in calls for side in (a, b)),
-        [s.scenario for s in compared if s.speedup.low <= 0.0],
-    )
+    runs = min(len(side[call]) for call in calls for side in (a, b))
+    unsure = [comparison.scenario for comparison in compared if comparison.speedup.low <= 0.0]
     return Verification(compared, runs, names=("A", "B"), open=unsure, recorded=True)

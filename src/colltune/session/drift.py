@@ -27,20 +27,8 @@ from colltune.store.tuning import MANIFEST, load_deployable
 _UNSURE_SHARE = 0.1
 
 
-@dataclass(frozen=True)
-class ApplicationAnswer:
-    """What runs of the application since the tuning say of its rules: enough to need no launch."""
-
-    standings: Sequence[Standing]
-
-    @property
-    def lost(self) -> list[str]:
-        """The collectives with a rule that is surely slower in the application."""
-        return sorted({s.collective for s in self.standings if s.verdict is SpeedVerdict.SLOWER})
-
-
-def ask_applications(directory: Path, machine: MachineOptions) -> ApplicationAnswer | None:
-    """The answer of runs with `--measure` since the tuning was made; None where they do not answer.
+def ask_applications(directory: Path, machine: MachineOptions) -> list[Standing] | None:
+    """What runs of the application with `--measure` since the tuning say of its rules; None where they do not answer.
 
     They do where they say of every collective with a rule that it is faster, or slower, in nine of ten of its calls;
     where they ran after this node was started, since a new kernel or driver is what one asks about; and where the MPI
@@ -66,7 +54,7 @@ def runs_since(directory: Path, booted_s: float) -> list[ApplicationRun]:
     return [run.proven_alone for run in runs]
 
 
-def answer_of(runs: Sequence[ApplicationRun], non_default: Collection[str]) -> ApplicationAnswer | None:
+def answer_of(runs: Sequence[ApplicationRun], non_default: Collection[str]) -> list[Standing] | None:
     """What ``runs`` say of the collectives ``non_default``; all their calls count, compared or not."""
     judged = standings(runs)
     cells = [cell for run in runs for job in run.jobs for cell in job.cells]
@@ -75,7 +63,7 @@ def answer_of(runs: Sequence[ApplicationRun], non_default: Collection[str]) -> A
         sure = sum(s.calls for s in judged if s.collective == name and s.verdict is not SpeedVerdict.OPEN)
         if not sure or sure < (1.0 - _UNSURE_SHARE) * calls:
             return None
-    return ApplicationAnswer(judged) if non_default else None
+    return judged if non_default else None
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,10 @@ from colltune.emit.thresholds import MODELS, fit, format_fits, parse_thresholds,
 from colltune.machine.files import read_file
 from colltune.mpi.launch_line import job_shape
 from colltune.store.earlier import measurements
-from colltune.store.tuning import Tuning, load_tuning, write_files
+from colltune.store.tuning import load_tuning, write_files
 
-FORMATS = ("cvars",)
-# The library whose measurements a format needs.
-_MEASURED_UNDER = {"cvars": "mpich"}
+# The one format, and the library whose measurements it needs.
+_FORMAT, _LIBRARY = "cvars", "mpich"
 _COUNTED = re.compile(thresholds_file(1).replace("1", "([0-9]{1,9})"))
 Medians = Mapping[tuple[Scenario, Choice], float]
 
@@ -37,18 +36,16 @@ def export(directory: Path, target: str, nodes: int = 0, ppn: int = 0) -> Export
     """
     if bool(nodes) != bool(ppn):
         raise InputError("a number of processes needs both --nodes and --ppn", "Give both, or none for all alike")
-    if target not in FORMATS:
-        raise InputError(f"--to {target} is no format", f"There are {', '.join(FORMATS)}")
-    tuning = load_tuning(directory)
-    needed = _MEASURED_UNDER[target]
-    measured = tuning.environment.mpi
-    if measured != needed:
+    if target != _FORMAT:
+        raise InputError(f"--to {target} is no format", f"There are {_FORMAT}")
+    here = load_tuning(directory).environment
+    if here.mpi != _LIBRARY:
         raise InputError(
-            f"{directory} was measured under {measured} {tuning.environment.mpi_version}, and --to {target} needs "
-            f"times of {needed}: algorithms of one name are other code in another library, and so is its default",
-            f"Tune {needed} itself; what was tuned reads its own files in {directory}",
+            f"{directory} was measured under {here.mpi} {here.mpi_version}, and --to {target} needs "
+            f"times of {_LIBRARY}: algorithms of one name are other code in another library, and so is its default",
+            f"Tune {_LIBRARY} itself; what was tuned reads its own files in {directory}",
         )
-    return _thresholds(directory, tuning, nodes, ppn)
+    return _thresholds(directory, here.mpi_version, nodes, ppn)
 
 
 def export_to(
@@ -75,7 +72,7 @@ def _of_shape(medians: Medians, nodes: int, ppn: int) -> Medians:
     )
 
 
-def _thresholds(directory: Path, tuning: Tuning, nodes: int, ppn: int) -> Exported:
+def _thresholds(directory: Path, version: str, nodes: int, ppn: int) -> Exported:
     measured = medians_of(measurements(directory))
     medians = _of_shape(measured, nodes, ppn) if nodes else measured
     fits, remarks = [], []
@@ -97,7 +94,6 @@ def _thresholds(directory: Path, tuning: Tuning, nodes: int, ppn: int) -> Export
             )
     if not fits:
         raise InputError("there is nothing to write: " + "; ".join(remarks), "Use the files of the tuning")
-    version = tuning.environment.mpi_version
     remarks.append(
         f"measured under MPICH {version}; MPICH 3.0 to 3.3 and Cray MPICH, which read thresholds, may run the same "
         f"algorithms at other speeds. MPICH 4 and later read the selection file in {directory}, which tells numbers of "

@@ -41,13 +41,11 @@ def silent_rules(force: AppliedTuning, command: Sequence[str] = ()) -> str:
         for rules in rule_sets
         for region, rule in rules.regions()
     )
+    if meets:
+        return ""
     tuned_on = ", ".join(f"{n} x {p}" for n, p in force.tuning.tuned_in)
     where = f"{format_count(ranks, 'rank')} on {format_count(nodes, 'node')}"
-    return (
-        ""
-        if meets
-        else f"{force.directory} has no rule for {where}: it was tuned on {tuned_on} (nodes x ranks per node)"
-    )
+    return f"{force.directory} has no rule for {where}: it was tuned on {tuned_on} (nodes x ranks per node)"
 
 
 def effect_lines(force: AppliedTuning, command: Sequence[str], obstacles: Sequence[str]) -> list[str]:

@@ -70,16 +70,11 @@ _MOST_KINDS, _MOST_CHOICES = 32, 6
 
 @dataclass(frozen=True)
 class Prepared:
-    """``notes``: what may not be tried, a line each. ``share``: of the program's time in these calls. ``why_none``: the
-    reason where there are none."""
+    """``notes``: what may not be tried, a line each. ``why_none``: the reason where there are no kinds."""
 
     kinds: tuple[CallKind, ...]
     notes: tuple[str, ...]
     why_none: str = ""
-
-    @property
-    def share(self) -> float:
-        return sum(kind.share for kind in self.kinds)
 
 
 def prepare(directory: Path, profile: Profile, application: Application) -> Prepared:
@@ -285,8 +280,9 @@ class FirstRun:
             listener(note)
         text = f"nothing is tried: {ready.why_none}"
         if ready.kinds:
+            share = sum(kind.share for kind in ready.kinds)
             text = (
-                f"{format_count(len(ready.kinds), 'kind')} of its calls can be tuned and take {ready.share:.1%} of"
+                f"{format_count(len(ready.kinds), 'kind')} of its calls can be tuned and take {share:.1%} of"
                 f" its time. The next runs try faster algorithms in them{_predicted_text(ready.kinds)}. Checking that"
                 f" these give right results took {format_duration(time.monotonic() - began_s)} after the program's end"
             )

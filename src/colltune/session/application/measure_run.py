@@ -179,7 +179,8 @@ def profile_run(
     from colltune.mpi.programs import library_for
     from colltune.profile.profile_files import preload_command, preload_environment
 
-    _require_file(out)
+    if out.is_dir() or not out.resolve().parent.is_dir():
+        raise InputError(f"cannot write the profile to {out}", "Give a file in a directory that exists by --out")
     for old in part_files(out):
         old.unlink()
     installation = mpi_at_hand(command, environment, mpiexec=mpiexec)
@@ -201,8 +202,3 @@ def gather_profile(out: Path, command: Sequence[str], mpi: str) -> Profile:
     for part in parts:
         part.unlink()
     return profile
-
-
-def _require_file(out: Path) -> None:
-    if out.is_dir() or not out.resolve().parent.is_dir():
-        raise InputError(f"cannot write the profile to {out}", "Give a file in a directory that exists by --out")

@@ -116,9 +116,15 @@ class ReadyRun:
     application: Application = UNKNOWN
     closing: Callable[[ApplicationGain], Sequence[str]] | None = None
 
-    def started(self) -> tuple[Sequence[str], Mapping[str, str]]:
-        """The command and the environment by which the application starts."""
-        return _started(self.force, self.given, self.options.alltoallv)
+    def started(self, force: AppliedTuning | None = None) -> tuple[Sequence[str], Mapping[str, str]]:
+        """The command and the environment by which the application starts, under ``force`` in place of its own."""
+        force = force or self.force
+        arguments, environment = force.command(self.given), force.environment
+        if self.options.alltoallv is None:
+            return arguments, environment
+        from colltune.alltoallv.interposed import with_alltoallv
+
+        return with_alltoallv(arguments, self.options.alltoallv, environment)
 
     def run(self, listener: Listener = unheard) -> RunOutcome:
         """Runs it to its end; signals are handed on. ``listener`` hears at the end what was found, a sentence each."""
@@ -141,7 +147,7 @@ class ReadyRun:
             known = "the tuning was in force" if proof.proven else "it is not proven that the tuning was in force"
             listener(f"{'' if proof.proven else 'warning: '}{known}: {proof.text}")
         else:
-            code = run_child(*_started(force, self.given, self.options.alltoallv))
+            code = run_child(*self.started(force))
         profile = _gathered(record, self.given, force, listener) if record is not None else None
         gains, page = _measured(measured, listener, self.closing) if measured is not None else ((), None)
         if measured is not None and self.options.measure:
@@ -160,7 +166,7 @@ class ReadyRun:
         count = begin_counting(force.tuning, force.environment, self.given) if force.variables else Counting()
         force = force.exporting(count.variables)
         try:
-            arguments, environment = _started(force, self.given, self.options.alltoallv)
+            arguments, environment = self.started(force)
             code, proof = run_and_prove(arguments, environment, force.variables, force.tuning, count)
         finally:
             count.discard()
@@ -209,17 +215,6 @@ def left_out_text(count: int) -> str:
         f"{what} left out: faster, and not proven before the job was ended; --provisional uses them, "
         "`colltune tune ... --resume` proves them"
     )
-
-
-def _started(
-    force: AppliedTuning, command: Sequence[str], table: Path | None
-) -> tuple[Sequence[str], Mapping[str, str]]:
-    arguments, environment = force.command(command), force.environment
-    if table is None:
-        return arguments, environment
-    from colltune.alltoallv.interposed import with_alltoallv
-
-    return with_alltoallv(arguments, table, environment)
 
 
 def _gathered(record: Path, command: Sequence[str], force: AppliedTuning, listener: Listener) -> Path | None:

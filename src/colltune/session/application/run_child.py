@@ -73,12 +73,10 @@ def weighed(
 
     ``obstacles``: that, a sentence each; ``environment``, of the application, may hold more.
     """
-    if obstacles and proof.proven:
-        proof = LoadEvidence(False, f"{proof.text}, but {'; '.join(obstacles)}")
-    passed_by = overriding(environment, collectives)
-    if passed_by and proof.proven:
-        proof = LoadEvidence(False, f"{proof.text}, but {', '.join(passed_by)} in the environment passes them by")
-    return proof
+    why = "; ".join(obstacles)
+    if not why and (passed_by := overriding(environment, collectives)):
+        why = f"{', '.join(passed_by)} in the environment passes them by"
+    return LoadEvidence(False, f"{proof.text}, but {why}") if why and proof.proven else proof
 
 
 def run_child(command: Sequence[str], environment: Mapping[str, str], summary: SummaryFilter | None = None) -> int:
