@@ -117,7 +117,9 @@ class Display:
         if step.best is not None and step.speedup is not None:
             faster = "" if step.best == DEFAULT else f", {step.speedup:.2f}x faster"
             where += f": best so far {step.best}{faster}"
-        self._show(f"{where}; {state}", description=where, completed=step.pairs_done, total=step.pairs_total, state=state)
+        self._show(
+            f"{where}; {state}", description=where, completed=step.pairs_done, total=step.pairs_total, state=state
+        )
 
     def _proof(self, results: Sequence[Decision]) -> None:
         """Hears of the audit after each of its launches."""

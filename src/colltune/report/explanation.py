@@ -20,9 +20,7 @@ _BELOW = " " * (_LABEL + 2)  # before what goes on beneath a text
 WIDTH = 110
 
 
-def format_explanation(
-    findings: Findings, scenario: Scenario, runs: str, default_runs: str, width: int = WIDTH
-) -> str:
+def format_explanation(findings: Findings, scenario: Scenario, runs: str, default_runs: str, width: int = WIDTH) -> str:
     """One screen of text about a call, in lines of at most ``width`` characters; words and numbers are not broken.
 
     ``runs``, ``default_runs``: what the library runs with the tuning and without it, in its own names.

@@ -101,7 +101,8 @@ def tune_here(
         if bench is None:
             return _tune_job(options, out, listener, stop, began_s)
         listener.opened(bench)
-        return tune(bench, options, out, listener, stop)
+        tuned: TuneResult = tune(bench, options, out, listener, stop)
+        return tuned
 
 
 def _tune_job(options: TuneOptions, out: Path, listener: Listener, stop: StopRequest, began_s: float) -> TuneResult:
@@ -138,7 +139,7 @@ def _tune_job(options: TuneOptions, out: Path, listener: Listener, stop: StopReq
     of_mpich = options.collectives if bench.environment.mpi == "mpich" else ()
     if met := settings_line(os.environ, of_mpich, left_out):
         listener.note(f"warning: {met}")
-    result = tune(bench, options, out, listener, stop, began_s)
+    result: TuneResult = tune(bench, options, out, listener, stop, began_s)
     if options.check and application is not None and not result.outcome.interrupted:
         result = check_with_application(bench, result, application, options, out, listener, stop)
     if options.expected_gain is None or result.outcome.interrupted:
