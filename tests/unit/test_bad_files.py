@@ -200,18 +200,15 @@ def test_names_that_are_no_text_are_no_entries(store: SiteStore, name: bytes) ->
     printed_status(store)
 
 
-def test_a_thousand_empty_files_cost_seconds_and_eleven_lines(store: SiteStore) -> None:
+def test_a_thousand_empty_files_cost_seconds(store: SiteStore) -> None:
     good = store.add(entry(1))
     for number in range(500):
         store.place(KEY, f"{number:064x}").touch()
         store.place(f"{number:016x}", f"{number:064x}").touch()
-    notes: list[str] = []
     began_s = time.process_time()
-    assert [one.name for one in open_index(store, KEY, notes.append).entries] == [good]
+    assert [one.name for one in open_index(store, KEY).entries] == [good]
     status(store)
     assert time.process_time() - began_s < 10.0
-    assert len(notes) == 11
-    assert notes[-1] == "490 more entries are not used"
 
 
 def test_publish_goes_on_past_an_entry_whose_files_are_nonsense(store: SiteStore) -> None:
