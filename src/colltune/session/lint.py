@@ -12,13 +12,10 @@ from colltune.emit.lint.check import Check, Severity, format_check
 from colltune.emit.lint.selection_file import lint_files
 from colltune.emit.openmpi.lint_han import lint_han_files
 from colltune.emit.openmpi.lint_rules import lint_rules_files
-from colltune.machine.described_file import parse_description
 from colltune.machine.file_formats import SELECTION, Format, require_format
 from colltune.machine.files import read_file
-from colltune.mpi.detect import find_mpi
 from colltune.mpi.installation import Installation, Library
 from colltune.mpi.libraries import record_of
-from colltune.store.tuning import MANIFEST, load_tuning
 
 _LIBRARIES = dict.fromkeys(SELECTION, Library.OPENMPI) | {Format.MPICH_TREES: Library.MPICH}
 
@@ -92,12 +89,16 @@ def _predicted_text(given: Path) -> str:
     """The statement on a tuning that was predicted; "" for other files."""
     if not given.is_dir():
         return ""
+    from colltune.store.tuning import load_tuning
+
     how = load_tuning(given).summary.predicted_text
     return f"{given} is {how}" if how else ""
 
 
 def _tuned_version(files: Sequence[Path]) -> str | None:
     """Of the MPI that all ``files`` were tuned for, where they are tunings."""
+    from colltune.store.tuning import load_tuning
+
     versions = {load_tuning(file).environment.mpi_version if file.is_dir() else None for file in files}
     return versions.pop() if len(versions) == 1 else None
 
@@ -106,6 +107,8 @@ def _files_of(given: Path) -> list[Path]:
     """``given``; of a tuning directory, the selection files in it. Raises InputError for any other directory."""
     if not given.is_dir():
         return [given]
+    from colltune.store.tuning import MANIFEST, load_tuning
+
     if not (given / MANIFEST).is_file():
         raise InputError(f"{given} is a directory and holds no tuning", "Name its selection files, or a tuning")
     tuning = load_tuning(given)
@@ -136,6 +139,8 @@ def _library_of(formats: Mapping[str, Format]) -> str:
 
 
 def _faults_of_descriptions(contents: Mapping[str, bytes]) -> Iterator[Check]:
+    from colltune.machine.described_file import parse_description
+
     for name, data in contents.items():
         description, faults = parse_description(data)
         if description is not None:
@@ -166,6 +171,8 @@ def _findings(
 
 
 def _find(library: str, mpiexec: str | None, environment: Mapping[str, str]) -> Installation:
+    from colltune.mpi.detect import find_mpi
+
     here = find_mpi(mpiexec, environment, compiles=False)
     if here.library.value != library:
         raise InputError(
