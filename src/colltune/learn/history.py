@@ -72,6 +72,12 @@ class History:
         """Whether ``choice`` failed in a way that rules it out at ``scenario``."""
         return bool(self._failed) and ((scenario, choice) in self._failed or choice in self._broken)
 
+    def candidates(self, scenario: Scenario) -> tuple[Choice, ...]:
+        """The legal choices that no failure rules out."""
+        if not self._failed:
+            return self.space.choices(scenario)
+        return tuple(choice for choice in self.space.choices(scenario) if not self.excluded(scenario, choice))
+
     def times(self) -> dict[Pair, float]:
         """Per measured pair that is not excluded, its median in seconds; in a fixed order."""
         if self._sorted_times is None:

@@ -44,10 +44,8 @@ class OpenPairs(History):
         """The candidates that are neither measured nor pending."""
         return tuple(
             choice
-            for choice in self.space.choices(scenario)
-            if not self.excluded(scenario, choice)
-            and not self.samples_of((scenario, choice))
-            and (scenario, choice) not in self._pending
+            for choice in self.candidates(scenario)
+            if not self.samples_of((scenario, choice)) and (scenario, choice) not in self._pending
         )
 
 
