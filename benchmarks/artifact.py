@@ -128,6 +128,7 @@ ROWS = {
     ): "takes minutes: its command is there",
     "solver, 4 x 2 namespaces": _HOURS,
     "sample sort, 4 x 2 namespaces": _HOURS,
+    "18 programs, 4 x 2 namespaces, tuned by their profiles in 150 s or less, ten whole runs of each way": _HOURS,
     "ten programs of Debian, 4 x 2 namespaces and 2 ranks on 2 cores, Open MPI 4.1.4": "asks for Debian's packages",
     "**simulated**, 64 and 512 nodes: skeleton of Quantum ESPRESSO from its profiles of 2, 4 and 8 ranks": _SIMULATED,
     "**simulated**, 64 and 512 nodes: skeleton of Elk": _SIMULATED,
