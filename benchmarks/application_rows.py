@@ -50,7 +50,7 @@ class Steps:
     itself, else of the whole command. ``default_clock_s``, ``tuned_clock_s``: what its own clock says of the same runs.
     ``measured``: what all calls of the rules would save in one run, by `run --measure`, with its bounds. ``cost``: of
     each way of being in the program without changing its calls, wall and processor seconds of each run. ``auto_s``:
-    whole runs by `run --auto`, ``auto_lost`` the share of them that trying took; ``auto_turns``: the turns after them."""
+    whole runs by `run --auto`, ``auto_lost`` the share of them that trying took; ``auto_turns``: turns after them."""
 
     share: float | None = None
     share_tuned: float | None = None
