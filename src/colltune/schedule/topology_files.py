@@ -129,7 +129,7 @@ def parse_slurm_conf(text: str, source: str) -> Paths:
         content = line.partition("#")[0].strip()
         if not content:
             continue
-        pairs = dict(item.partition("=")[::2] for item in re.split(r"\s+(?=\w+=)", content))
+        pairs = dict(item.partition("=")[::2] for item in re.split(r"(?<!\s)\s+(?=\w+=)", content))
         values = {name.strip().lower(): value.strip() for name, value in pairs.items()}
         name = values.pop("switchname", None) or values.pop("blockname", None)
         if name is None and values.keys() <= {"blocksizes"}:
@@ -148,7 +148,7 @@ def parse_slurm_topology(text: str, source: str) -> Paths:
     """
     switches = []
     for line in text.splitlines():
-        values = dict(re.findall(r"(\w+)=(\S+)", line))
+        values = dict(re.findall(r"\b(\w+)=(\S+)", line))
         name, children = values.get("SwitchName", values.get("BlockName")), values.get("Switches", "")
         if name is not None:
             nodes = "" if children else values.get("Nodes", "")
