@@ -144,7 +144,7 @@ class OpenMpiBackend(Backend):
     @property
     def agent_variables(self) -> Mapping[str, str]:
         """The switch that lets an algorithm be named, which a running job of Open MPI 4.1 can read only."""
-        return {f"{_PREFIX}coll_tuned_use_dynamic_rules": "1"} if self.catalogue.version < "5" else {}
+        return {f"{_PREFIX}coll_tuned_use_dynamic_rules": "1"} if self.catalogue.release < (5, 0) else {}
 
     def expressible(self, rule_set: RuleSet, shapes: Sequence[tuple[int, int]]) -> RuleSet:
         return self.emitter.expressible(rule_set, shapes)

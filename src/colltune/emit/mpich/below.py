@@ -71,7 +71,7 @@ def inner_calls(catalogue: Catalogue, collective: str, choice: Choice) -> tuple[
     """The inner calls of ``choice``. Kept, for they are asked in every scenario."""
     if (plain := alone(catalogue, collective, choice)) is None:
         return ()
-    algorithm, apart = catalogue.algorithm(collective, choice), catalogue.version < "5.0"
+    algorithm, apart = catalogue.algorithm(collective, choice), catalogue.release < (5, 0)
     below = DEFAULT if algorithm.leaders is None else Choice(algorithm.leaders.key, choice.parameters)
     shared = GENERAL if algorithm.general_on_node else DEFAULT
     calls = [InnerCall(Where.LEADERS if apart else Where.INSIDE, collective, True, below)] if algorithm.leads else []
