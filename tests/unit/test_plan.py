@@ -211,5 +211,6 @@ def test_a_slice_of_the_replay_tells_what_the_whole_takes_which_may_take_several
     assert ReplaySlice(0.0, again_s=1.0, cases=100, rank_counts=8).whole_s(launch_s=2.0) == pytest.approx(30.0)
     assert ReplaySlice(3.0, again_s=0.1, cases=100, rank_counts=8).whole_s(launch_s=25.0) == pytest.approx(30.8)
     assert ReplaySlice(1.0, again_s=1.0, cases=0, rank_counts=8).whole_s(launch_s=2.0) == 8.0
+    assert ReplaySlice(1.0, again_s=0.0, cases=50, rank_counts=8).whole_s(launch_s=2.0) == 8.0  # it was cut off
     assert short_limit_s(0.0) == short_limit_s(20.0) == 180.0
     assert short_limit_s(300.0) == 1200.0

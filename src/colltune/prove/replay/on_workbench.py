@@ -100,7 +100,7 @@ class ReplaySlice:
 
     def whole_s(self, launch_s: float) -> float:
         """What the whole replay takes, where a launch takes ``launch_s``."""
-        if self.cases == 0:
+        if self.cases == 0 or self.again_s == 0.0:  # nothing ran, or not to its end
             return _UNKNOWN_LAUNCHES * launch_s
         return launch_s + self.first_s + self.rank_counts * _CASES * self.again_s / self.cases
 
