@@ -149,10 +149,8 @@ def payoff_of(result: TuneResult, expected: ExpectedGain, ranks: int) -> Payoff:
     """What ``result`` is worth to the application."""
     kept = [decision for decision in result.decisions if decision.verdict is Verdict.KEPT]
     summary = result.tuning.summary
-    saved, low = (
-        sum(expected.saving_s(decision.scenario, 1.0 - 1.0 / getattr(decision.speedup, bound)) for decision in kept)
-        for bound in ("estimate", "low")
-    )
+    saved = sum(expected.saving_s(decision.scenario, 1.0 - 1.0 / decision.speedup.estimate) for decision in kept)
+    low = sum(expected.saving_s(decision.scenario, 1.0 - 1.0 / decision.speedup.low) for decision in kept)
     measured = {sample.scenario for sample in result.outcome.samples if sample.times_s and sample.choice != DEFAULT}
     unknown = again = ""
     if not summary.gated:
