@@ -12,11 +12,11 @@ times, so other work does not matter. Profiles stay in bench/messages and are no
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from colltune.core.errors import InputError
@@ -24,6 +24,7 @@ from colltune.core.units import format_size
 from colltune.profile.application_profile import Profile
 from colltune.profile.extrapolate import extrapolate
 from colltune.profile.profile_files import load_profile
+from harness import mpi_beside, options_of
 
 KEPT = Path("bench") / "messages"
 NPB, SQUARES = ("is", "ft", "cg", "mg", "lu", "sp", "bt"), ("sp", "bt")
@@ -66,14 +67,16 @@ def sizes(profile: Profile, collective: str) -> str:
     return ", ".join(list(texts)[:3]) + ", ..." * (len(texts) > 3)
 
 
-def beyond(profiles: Sequence[Profile], collective: str, ranks: int) -> str:
-    if (known := next((profile for profile in profiles if profile.ranks == ranks), None)) is not None:
-        return sizes(known, collective)
-    try:
-        text = sizes(extrapolate(profiles, ranks, 1)[0], collective)
-    except InputError:
-        text = ""
-    return f"({text})" if text else "-"
+def of_ranks(profiles: Sequence[Profile], ranks: int) -> Profile | None:
+    """The profile of so many ranks, or what the others say of it; None where they say nothing."""
+    with suppress(InputError):
+        return next((one for one in profiles if one.ranks == ranks), None) or extrapolate(profiles, ranks, 1)[0]
+    return None
+
+
+def cell(view: Profile | None, taken: Sequence[Profile], collective: str) -> str:
+    text = sizes(view, collective) if view else ""
+    return text if view in taken else f"({text})" if text else "-"
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
@@ -82,7 +85,7 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("--npb", type=Path, required=True)
     parser.add_argument("--classes", default="S,W,A")
     parser.add_argument("--ranks", default="2,4,8")
@@ -93,23 +96,23 @@ def main() -> None:
     KEPT.mkdir(parents=True, exist_ok=True)
     (KEPT / INPUT.name).write_bytes(INPUT.read_bytes())
     ranks, further = ([int(word) for word in text.split(",")] for text in (asked.ranks, asked.to))
-    mpiexec = str(Path(sys.prefix) / "bin" / "mpiexec")
+    mpiexec = str(mpi_beside().mpiexec)
     made: dict[str, list[Profile]] = {}
     for name in (f"{program}.{size}" for program in NPB for size in asked.classes.split(",")):
         numbers = [4, 9] if name.split(".")[0] in SQUARES else ranks
         command = [str((asked.npb / f"{name}.x").resolve())]
         made[name] = [one for count in numbers if (one := profiled(name, command, mpiexec, count))]
     made["hpcc"] = [one for n in ranks if (one := profiled("hpcc", [asked.hpcc], asked.hpcc_mpiexec, n))]
-    programs = dict.fromkeys(name.split(".")[0] for name in made)
-    of = {
-        program: [one for name in made if name.split(".")[0] == program for one in made[name]] for program in programs
-    }
-    print(table([["program", "collectives"], *([program, called(some)] for program, some in of.items())]), "\n")
-    rows = [["program", "collective", *(str(count) for count in [*ranks, *further])]]
+    of: dict[str, list[Profile]] = {}
     for name, profiles in made.items():
+        of.setdefault(name.split(".")[0], []).extend(profiles)
+    print(table([["program", "collectives"], *([program, called(some)] for program, some in of.items())]), "\n")
+    rows = [["program", "collective", *map(str, ranks + further)]]
+    for name, profiles in made.items():
+        views = [of_ranks(profiles, count) for count in ranks + further]
         for collective in dict.fromkeys(call.collective for one in profiles for call in one.by_time()):
             if any(call.size_most for one in profiles for call in one.calls if call.collective == collective):
-                rows.append([name, collective, *(beyond(profiles, collective, n) for n in [*ranks, *further])])
+                rows.append([name, collective, *(cell(view, profiles, collective) for view in views)])
     print(table(rows))
 
 

@@ -19,6 +19,7 @@ from applications import PLAIN_LINK, Place
 from colltune.store.earlier import GAIN, HISTORY
 
 INPUTS = Path(__file__).parent / "application_inputs"
+KEPT = Path("bench") / "applications"
 Ends = tuple[float, float | None, float | None]
 
 
@@ -197,6 +198,13 @@ def load_steps(path: Path) -> Steps:
     fields = json.loads(path.read_text())
     fields["measured"] = [tuple(one) for one in fields["measured"]]
     return Steps(**fields)
+
+
+def kept_rows(known: dict[str, Program]) -> list[tuple[Program, str, Steps]]:
+    """All that is kept: the program, where it ran and its steps, place by place in the order of ``known``."""
+    kept = [(*path.stem.split("-"), path) for path in KEPT.glob("*-*.json")]
+    kept.sort(key=lambda row: (row[1], list(known).index(row[0])))
+    return [(known[name], where, load_steps(path)) for name, where, path in kept]
 
 
 def saved_by_all(tuned: Path) -> list[Ends]:

@@ -12,9 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 
-from on_cluster import NamespaceCluster, namespace_cluster, require_namespaces
-
-ROOT = Path(__file__).resolve().parents[1]
+from on_cluster import ROOT, NamespaceCluster, namespace_cluster, require_namespaces
 
 OPENMPI = "mpiexec.openmpi"
 PLAIN_LINK = "1gbit"

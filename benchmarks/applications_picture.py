@@ -16,7 +16,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-from application_rows import load_steps, programs
+from application_rows import kept_rows, programs
 from applications import Place
 from harness import ROOT, options_of
 
@@ -35,10 +35,7 @@ def main() -> None:
         axes.plot(100.0 * shares, gains, color="#bbbbbb", linewidth=1.0)
         axes.annotate(f"all {speed:g}x", (100.0, gains[-1]), fontsize=8, color="#666666", va="center")
     axes.axhline(1.0, color="#666666", linewidth=0.8)
-    known = programs()
-    for path in sorted((ROOT / "bench" / "applications").glob("*-*.json")):
-        name, where = path.stem.split("-")
-        steps = load_steps(path)
+    for program, where, steps in kept_rows(programs()):
         gain, low, high = steps.gain()
         if steps.share is None or low is None or high is None:
             continue
@@ -48,12 +45,12 @@ def main() -> None:
             100.0 * steps.share,
             gain,
             yerr=bounds,
-            fmt=MARKS[known[name].mpi],
+            fmt=MARKS[program.mpi],
             color="#2a78d6" if surely else "#999999",
             elinewidth=0.8,
             markersize=5,
         )
-        label = known[name].title.split(",")[0] + ("" if where == "4x2" else f", {Place.parse(where)}")
+        label = program.title.split(",")[0] + ("" if where == "4x2" else f", {Place.parse(where)}")
         if surely:
             axes.annotate(
                 label, (100.0 * steps.share, gain), xytext=(-6, 4), textcoords="offset points", fontsize=8, ha="right"

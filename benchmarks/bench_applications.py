@@ -62,12 +62,14 @@ from application_rows import (
     COST_HEAD,
     HEAD,
     INPUTS,
+    KEPT,
     Program,
     auto_figures,
     cost_figures,
     cost_rows,
     described,
     figures,
+    kept_rows,
     load_steps,
     programs,
     row,
@@ -83,8 +85,8 @@ from colltune.profile.profile_files import load_profile
 from colltune.session.application.run_application import RunOptions, ready_run
 from colltune.store.earlier import HISTORY, PROFILE
 from colltune.store.tuning import load_tuning
+from harness import compiled, options_of, write_figures
 
-KEPT = Path("bench") / "applications"
 SHARE = 50
 MEASURED_RUNS = 3
 LEAST_ALLTOALLV = 0.05
@@ -94,7 +96,7 @@ NOTHING_TO_TUNE = ("tuning cannot pay", "no call", "has no blocking")
 
 def main() -> None:
     known = programs()
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("--only", default=",".join(known))
     parser.add_argument("--where", default="4x2,8x1,1x2")
     parser.add_argument("--rounds", type=int, default=10)
@@ -144,18 +146,11 @@ def places_of(asked: argparse.Namespace) -> dict[str, Path]:
 
 def report(known: dict[str, Program]) -> None:
     """All that is kept: the figures to bench/applications.json, and the tables printed."""
-    paths = sorted(KEPT.glob("*-*.json"), key=lambda path: (path.stem.split("-")[1], list(known).index(_name(path))))
-    rows = [(known[_name(path)], path.stem.split("-")[1], load_steps(path)) for path in paths]
-    found = {**figures(rows), **cost_figures(rows), **auto_figures(rows)}
-    Path("bench/applications.json").write_text(json.dumps(found, indent=1) + "\n")
+    rows = kept_rows(known)
     costs = [line for one in rows for line in cost_rows(*one)]
     tables = [[*HEAD, *(row(*one) for one in rows)], described(known), [*COST_HEAD, *costs] if costs else []]
     print("\n\n".join("\n".join(table) for table in tables))
-    print(json.dumps(found))
-
-
-def _name(path: Path) -> str:
-    return path.stem.split("-")[0]
+    write_figures("applications", {**figures(rows), **cost_figures(rows), **auto_figures(rows)})
 
 
 def application(
@@ -182,8 +177,7 @@ def application(
 def compile_examples(tools: Path, place: Path) -> None:
     place.mkdir(exist_ok=True)
     for name in ("fft_transpose", "k_core", "path_finding"):
-        words = ["-O2", str(ROOT / "examples" / f"{name}.c"), "-lm", "-o", str(place / name)]
-        subprocess.run([str(tools / "bin" / "mpicc"), *words], check=True)
+        compiled(tools / "bin" / "mpicc", ROOT / "examples" / f"{name}.c", place / name, "-lm")
 
 
 class Bench:
@@ -203,7 +197,8 @@ class Bench:
             if steps.share is None:
                 self.step(self.profiled)
             if self.asked.cost or self.asked.auto:
-                self.advance_cost() if self.asked.cost else self.advance_auto()
+                advance = self.advance_cost if self.asked.cost else self.advance_auto
+                advance()
                 return
             if after >= 1 and steps.rules is None:
                 self.step(self.tuned_by_profile)
