@@ -67,13 +67,11 @@ class NamespaceCluster:
 
     ``environment``: what a process needs for MPICH, Open MPI or Intel MPI to start ranks on these nodes, over their
     links.
-    ``prefix``: of the names of their network namespaces.
     """
 
     directory: Path
     hosts: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
-    prefix: str = ""
 
     def inside(self, *command: str, node: str | None = None) -> list[str]:
         """``command`` as it is run on ``node``, the first one by default."""
@@ -85,11 +83,6 @@ class NamespaceCluster:
         path = self.directory / f"hosts-{nodes or len(self.hosts)}x{ppn}"
         path.write_text("".join(f"{host}:{ppn}\n" for host in self.hosts[:nodes]))
         return path
-
-    def set_rate(self, rate: str, burst: str = "16kb") -> None:
-        """Gives every link another rate, as one that turned bad."""
-        for number in range(len(self.hosts)):
-            _limit("change", self.prefix, number, (rate, burst))
 
     def sent_bytes(self, node: str) -> int:
         """What ``node`` has sent over its link."""
@@ -154,19 +147,14 @@ def namespace_cluster(
             _TURN.write_text("1")
         environment["LD_PRELOAD"] = str(_compiled(_REALTIME, directory))
     with ExitStack() as stack:
-        prefix = f"ct{os.getpid()}{directory.stat().st_ino % 1000}"
-        _wire(stack, directory, names, addresses, prefix, (rate, burst))
-        yield NamespaceCluster(directory, names, environment, prefix)
+        _wire(stack, directory, names, addresses, (rate, burst))
+        yield NamespaceCluster(directory, names, environment)
 
 
 def _wire(
-    stack: ExitStack,
-    directory: Path,
-    names: Sequence[str],
-    addresses: Sequence[str],
-    prefix: str,
-    shape: tuple[str, str],
+    stack: ExitStack, directory: Path, names: Sequence[str], addresses: Sequence[str], shape: tuple[str, str]
 ) -> None:
+    prefix = f"ct{os.getpid()}{directory.stat().st_ino % 1000}"
     switch = f"{prefix}s"
     _namespace(stack, switch)
     _run(f"ip -n {switch} link add br0 type bridge stp_state 0 forward_delay 0")
@@ -179,7 +167,8 @@ def _wire(
         _run(f"ip -n {node} addr add {address}/24 dev eth0")
         for device in ("lo", "eth0"):
             _run(f"ip -n {node} link set {device} up")
-        _limit("add", prefix, number, shape)
+        for where, one in ((node, "eth0"), (switch, port)):  # both directions of its link
+            _run(f"tc -n {where} qdisc add dev {one} root tbf rate {shape[0]} burst {shape[1]} limit 4mb")
         script = _HOLDER.format(name=name, directory=directory)
         holder = subprocess.Popen(
             ["ip", "netns", "exec", node, "unshare", "--uts", "--ipc", "--mount", "sh", "-c", script],
@@ -189,12 +178,6 @@ def _wire(
         stack.callback(end, holder)
     for name in names:
         assert comes_true(lambda name=name: (directory / f"{name}.pid").exists()), name
-
-
-def _limit(verb: str, prefix: str, number: int, shape: tuple[str, str]) -> None:
-    """Both directions of a node's link."""
-    for where, device in ((f"{prefix}n{number}", "eth0"), (f"{prefix}s", f"p{number}")):
-        _run(f"tc -n {where} qdisc {verb} dev {device} root tbf rate {shape[0]} burst {shape[1]} limit 4mb")
 
 
 def _namespace(stack: ExitStack, name: str) -> None:
