@@ -13,7 +13,7 @@ from colltune.core.sample import Choice, Scenario
 from colltune.core.space import Prediction
 from colltune.store.grid import Grid
 from colltune_study.recorded.dataset import _grids_of, load_grids, parse_algorithm, read_table
-from colltune_study.research.compare import Estimate, estimate, reach_by_grid
+from colltune_study.research.compare import Estimate, estimate, reach_by_grid, write_steps, write_table
 from colltune_study.research.metrics import Metrics, score, select, slowdowns
 from colltune_study.research.simulate import Run, Step
 
@@ -113,6 +113,14 @@ def test_an_interval_holds_the_median_and_shrinks_to_it_where_all_agree():
     assert estimate([0.2] * 7) == Estimate(0.2, 0.2, 0.2, 7)
     with pytest.raises(ValueError, match="no runs"):
         estimate([])
+
+
+def test_tables_are_written(tmp_path):
+    runs = [run_of("g", "ours", 1.5, 1.01)]
+    write_steps(tmp_path / "steps.csv", runs)
+    write_table(tmp_path / "reach.csv", reach_by_grid(runs))
+    assert (tmp_path / "steps.csv").read_text().splitlines()[2].startswith("g,ours,0,1,0,1,1,1.01,")
+    assert (tmp_path / "reach.csv").read_text().splitlines()[1] == "g,ours,1,1,1,1"
 
 
 def test_algorithm_labels():

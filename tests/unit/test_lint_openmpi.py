@@ -32,6 +32,7 @@ def rules(number: int, *communicators: str) -> str:
     return "\n".join(["1", str(number), str(len(communicators)), *communicators]) + "\n"
 
 
+SIZES = "{} is the number of message sizes here, and the lines say {}"
 LINES = "1 # collectives\n2 # allreduce\n2 # ranks\n2\n2\n0 3 0 0\n1024 4 0 0\n4 # ranks\n1\n0 3 0 0\n"
 
 
@@ -81,12 +82,12 @@ def test_what_colltune_writes_is_clean(version: str, names: set[str], seed: int)
         (rules(7, "010 1 0 6 0 0"), 4, "warning", "010 begins with a 0"),
         ("1 bcast\n7 1 2 1 0 6 0 0\n", 1, "warning", "'bcast' is no number"),
         (rules(7, "2 1 0 6 0 0 8"), 4, "warning", "behind the last rule: 1 more than the counts say"),
-        (lines("2\n2\n0", "2\n3\n0"), 5, "error", "3 is the number of message sizes here, and the lines say 2"),
-        (lines("1\n0 3", "2\n0 3"), 9, "error", "2 is the number of message sizes here, and the lines say 1"),
+        (lines("2\n2\n0", "2\n3\n0"), 5, "error", SIZES.format(3, 2)),
+        (lines("1\n0 3", "2\n0 3"), 9, "error", SIZES.format(2, 1)),
         (lines("2 # ranks", "3 # ranks"), 3, "error", "3 is the number of rank counts here, and the lines say 2"),
         (lines("1 # coll", "2 # coll"), 1, "error", "2 is the number of collectives here, and the lines say 1"),
-        (lines("1024 4 0 0\n", "1024 4 0 0\n2048 3 0 0\n"), 5, "error", "message sizes here, and the lines say 3"),
-        (lines("2\n2\n0", "2 3\n0"), 4, "error", "3 is the number of message sizes here, and the lines say 2"),
+        (lines("1024 4 0 0\n", "1024 4 0 0\n2048 3 0 0\n"), 5, "error", SIZES.format(2, 3)),
+        (lines("2\n2\n0", "2 3\n0"), 4, "error", SIZES.format(3, 2)),
         (lines("1024 4 0 0", "1024 4 0"), 7, "error", "a rule of 3 numbers, where 4 are due"),
         (lines("1024 4 0 0", "1024 4\n0 0"), 7, "warning", "the numbers of a rule stand on lines 7 to 8"),
         (lines("0 3 0 0\n10", "0 4294967299 0 0\n10"), 6, "error", "4294967299 is larger than the library can keep"),
@@ -168,7 +169,7 @@ HAN = "1\nallreduce\n1\n2\n2\n1 2\n0 han\n1024 tuned\n8 1\n0 tuned\n"
     ("old", "new", "line", "what"),
     [
         ("1 2\n", "2 2\n", 6, "the first rank count of a level is 2"),
-        ("1 2\n", "1 3\n", 6, "3 is the number of message sizes here, and the lines say 2"),
+        ("1 2\n", "1 3\n", 6, SIZES.format(3, 2)),
         ("1 2\n", "1 1\n", 6, "1 is the number of message sizes here, and the lines say 2"),
         ("2\n1 2", "3\n1 2", 5, "3 is the number of rank counts here, and the lines say 2"),
         ("1\nall", "2\nall", 1, "2 is the number of collectives here, and the lines say 1"),

@@ -270,14 +270,20 @@ def test_one_launch_proves_nothing_however_fast(ratio: float, verdict: Verdict) 
     assert not rules_of([result])["bcast"].departs
 
 
-def test_what_is_cut_off_before_the_files_are_compared_is_provisional(tmp_path: Path) -> None:
+@pytest.mark.parametrize("stage", ["proving", "comparing"])
+def test_what_is_cut_off_before_the_files_are_compared_is_provisional(tmp_path: Path, stage: str) -> None:
     bench, stop = Bench(usual), StopRequest()
 
-    def begin(text: str) -> None:
-        if text.startswith("comparing"):
+    def progress(results: Sequence[Decision]) -> None:
+        if stage == "proving" and any(result.verdict is Verdict.KEPT for result in results):
             stop.make()
 
-    cut = replace(prove(bench, tmp_path, {MINE: FAST}), stop=stop, listener=Listener(stage=begin))
+    def begin(text: str) -> None:
+        if text.startswith(stage) and stage == "comparing":
+            stop.make()
+
+    listener = Listener(proof=progress, stage=begin)
+    cut = replace(prove(bench, tmp_path, {MINE: FAST}), stop=stop, listener=listener)
     (result,) = cut.judge(decided(bench, {MINE: FAST}), rules_of, bench.emit).decisions
     assert result.verdict is Verdict.PROVISIONAL
     assert "not compared" in result.reason
