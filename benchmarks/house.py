@@ -50,10 +50,10 @@ class Limit(NamedTuple):
 
 
 LIMITS = {
-    "lines_python": Limit(42_089, 41_500),
+    "lines_python": Limit(42_121, 41_500),
     "lines_study": Limit(6_471, 7_500),
-    "lines_c": Limit(14_915, 13_500),
-    "lines_tests": Limit(41_655, 38_000),
+    "lines_c": Limit(14_914, 13_500),
+    "lines_tests": Limit(41_672, 38_000),
     "lines_benchmarks": Limit(10_595, 10_500),
     "long_functions": Limit(0, 0),
     "class_names_twice": Limit(0, 0),

@@ -44,7 +44,7 @@ static struct {
     bool on;
     uint32_t percent; /* 0: proven choices are not measured */
     double risk;
-    uint64_t job, seeds, started_ns, known_count;
+    uint64_t job, seeds, known_count;
     ct__known known[CT__KNOWN];
     char path[1024];
 } ct__experiment;
@@ -86,8 +86,7 @@ static bool ct__start(void)
     ct__experiment.percent = (uint32_t)(options[0] > 50 ? 50 : options[0]);
     ct__experiment.job = options[1];
     ct__experiment.risk = 1e-6 * (double)options[2];
-    ct__experiment.started_ns = ct_now_ns();
-    ct_measure_open(ct__experiment.path, ct__experiment.job, ct__experiment.percent, ct__experiment.started_ns);
+    ct_measure_open(ct__experiment.path, ct__experiment.job, ct__experiment.percent);
     return ct__experiment.on = true;
 }
 

@@ -36,7 +36,7 @@ typedef struct {
 int ct_measure_record_of(const ct_measure_record *like);
 ct_measure_record *ct_measure_record_at(int number);
 /* Into <path>.<job>.<rank>, by the first rank at once, by others when they have anything. */
-void ct_measure_open(const char *path, uint64_t job, unsigned percent, uint64_t started_ns);
+void ct_measure_open(const char *path, uint64_t job, unsigned percent);
 /* Appends the pair, and its record as it is now. */
 void ct_measure_keep(const ct_measure_pair *pair);
 /* Appends all records as they are at the end. */

@@ -15,7 +15,7 @@ enum { CT__PAIRS = 1 << 16, CT__TEXT = 2048 };
 
 static ct_measure_record *ct__records;
 static int ct__record_count, ct__record_room, ct__pairs;
-static uint64_t ct__lost, ct__started_ns;
+static uint64_t ct__lost;
 static struct {
     char name[1200], head[256];
     int descriptor; /* -1: nothing was written yet, or it cannot be */
@@ -71,10 +71,9 @@ static void ct__append(const ct__lines *lines)
     errno = error;
 }
 
-void ct_measure_open(const char *path, uint64_t job, unsigned percent, uint64_t started_ns)
+void ct_measure_open(const char *path, uint64_t job, unsigned percent)
 {
     static const ct__lines NOTHING;
-    ct__started_ns = started_ns;
     snprintf(ct__file.name, sizeof ct__file.name, "%s.%llu.%d", path, (unsigned long long)job, ct_job.rank);
     snprintf(ct__file.head, sizeof ct__file.head, "colltune-measure 2\njob id=%llu rank=%d ranks=%d nodes=%d share=%u\n",
              (unsigned long long)job, ct_job.rank, ct_job.size, ct_job.nodes.count, percent);
@@ -110,7 +109,7 @@ void ct_measure_keep(const ct_measure_pair *pair)
     ct__put(&lines, "tuned_wall_ns", pair->wall_ns[0]);
     ct__put(&lines, "default_call_ns", pair->call_ns[1]);
     ct__put(&lines, "default_wall_ns", pair->wall_ns[1]);
-    ct__put(&lines, "elapsed_ns", ct_now_ns() - ct__started_ns);
+    ct__put(&lines, "elapsed_ns", ct_now_ns() - ct_job.started_ns);
     ct__add(&lines, "\n");
     ct__put_record(&lines, pair->record);
     ct__append(&lines);
@@ -127,7 +126,7 @@ void ct_measure_close(void)
     }
     ct__lines lines = {.length = 0};
     ct__add(&lines, "end");
-    ct__put(&lines, "elapsed_ns", ct_now_ns() - ct__started_ns);
+    ct__put(&lines, "elapsed_ns", ct_now_ns() - ct_job.started_ns);
     ct__put(&lines, "lost_pairs", ct__lost);
     ct__add(&lines, "\n");
     ct__append(&lines);

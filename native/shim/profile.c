@@ -262,7 +262,6 @@ static void ct__after(ct_call *call, int code)
 static bool ct__start(void)
 {
     const char *path = getenv("COLLTUNE_PROFILE");
-    ct_profile.multiple = ct_job.threads_multiple;
     ct_profile.records = calloc(CT_PROFILE_RECORDS, sizeof *ct_profile.records);
     ct_profile.classes = calloc(CT_PROFILE_CLASSES, sizeof *ct_profile.classes);
     bool have = path != NULL && strlen(path) < sizeof ct_profile.path - 32 && ct_profile.records != NULL &&
@@ -273,7 +272,6 @@ static bool ct__start(void)
         return false;
     }
     strcpy(ct_profile.path, path);
-    ct_profile.started_ns = ct_now_ns();
     return true;
 }
 
@@ -283,7 +281,7 @@ static void ct__die(const char *why)
 {
     static ct_profile_row rows[CT_PROFILE_RECORDS + CT_PROFILE_CLASSES];
     int count = ct_profile_rows(rows);
-    ct_profile_write(ct_job.rank, why, rows, count, ct_now_ns() - ct_profile.started_ns, atomic_load(&ct_profile.lost));
+    ct_profile_write(ct_job.rank, why, rows, count, ct_now_ns() - ct_job.started_ns, atomic_load(&ct_profile.lost));
     ct__written = true;
 }
 
@@ -291,7 +289,6 @@ static void ct__stop(void)
 {
     if (ct__written) /* for an end that did not come */
         ct_profile_unwrite(ct_job.rank);
-    ct_profile.elapsed_ns = ct_now_ns() - ct_profile.started_ns;
     if (!ct_profile_merge()) /* each by itself, then */
         ct__die("no memory to merge");
 }

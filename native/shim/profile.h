@@ -76,14 +76,11 @@ typedef struct {
 } ct_profile_record;
 
 typedef struct {
-    bool multiple;
     ct_profile_record *records; /* [CT_PROFILE_RECORDS] */
     ct_profile_class *classes;  /* [CT_PROFILE_CLASSES] */
     _Atomic int class_count;
     _Atomic int record_count;
     _Atomic uint64_t lost;      /* calls for which there was no record */
-    uint64_t started_ns;
-    uint64_t elapsed_ns;
     char path[1024];
 } ct_profile_state;
 
@@ -92,7 +89,7 @@ extern ct_profile_state ct_profile;
 static inline void ct_profile_add(ct_profile_record *record, ct_profile_counter counter, uint64_t value)
 {
     _Atomic uint64_t *at = &record->counters[counter];
-    if (ct_profile.multiple)
+    if (ct_job.threads_multiple)
         atomic_fetch_add_explicit(at, value, memory_order_relaxed);
     else
         atomic_store_explicit(at, atomic_load_explicit(at, memory_order_relaxed) + value, memory_order_relaxed);

@@ -140,6 +140,7 @@ bool ct_profile_write(int rank, const char *why, const ct_profile_row *rows, int
     ct__put_number(&out, "ranks", (uint64_t)ct_job.size);
     ct__put_number(&out, "nodes", (uint64_t)ct_job.nodes.count);
     ct__put_number(&out, "elapsed_ns", elapsed_ns);
+    ct__put_number(&out, "start_ns", ct_job.start_ns);
     ct__put_number(&out, "threads_multiple", ct_job.threads_multiple);
     ct__put_number(&out, "lost_calls", lost);
     ct__put(&out, "\n");
@@ -235,16 +236,19 @@ static int ct__join(void *rows, int count, void *lost) { return ct__unite(rows, 
 bool ct_profile_merge(void)
 {
     ct_profile_row *rows = malloc(sizeof *rows * CT__MOST);
+    /* The rank that came to its start last has waited for none. */
+    uint64_t mine[] = {ct_now_ns() - ct_job.started_ns, ~ct_job.start_ns};
     if (!ct_all(ct_job.comm, rows != NULL)) {
         free(rows);
         return false;
     }
-    uint64_t own = atomic_load(&ct_profile.lost), lost, longest;
+    uint64_t own = atomic_load(&ct_profile.lost), lost;
     int count = ct_profile_collect(rows, sizeof *rows, ct_profile_rows(rows), CT__TAG, ct__join, &own);
     PMPI_Reduce(&own, &lost, 1, MPI_UINT64_T, MPI_SUM, 0, ct_job.comm);
-    PMPI_Reduce(&ct_profile.elapsed_ns, &longest, 1, MPI_UINT64_T, MPI_MAX, 0, ct_job.comm);
+    PMPI_Allreduce(MPI_IN_PLACE, mine, 2, MPI_UINT64_T, MPI_MAX, ct_job.comm);
+    ct_job.start_ns = ~mine[1];
     if (ct_job.rank == 0)
-        ct_profile_write(-1, "", rows, count, longest, lost);
+        ct_profile_write(-1, "", rows, count, mine[0], lost);
     free(rows);
     return true;
 }

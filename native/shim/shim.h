@@ -124,6 +124,7 @@ struct ct_job {
     MPI_Group group;            /* of MPI_COMM_WORLD */
     bool threads_multiple;
     uint64_t started_ns;
+    uint64_t start_ns;          /* from the end of the library's own MPI_Init until then */
 };
 
 extern struct ct_job ct_job;

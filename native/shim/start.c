@@ -65,6 +65,7 @@ static void ct__begin(bool initialised)
     if (!ct__announced)
         return;
     ct__announced = false;
+    uint64_t begun_ns = ct_now_ns();
     if (!initialised)
         ct_attendance_forget();
     if (!initialised || !ct_attendance_whole() || !ct__find_world())
@@ -74,6 +75,7 @@ static void ct__begin(bool initialised)
     ct_modules_start();
     ct_wrap_collectives(ct__mpi);
     ct_job.started_ns = ct_now_ns();
+    ct_job.start_ns = ct_job.started_ns - begun_ns;
     if (ct_ready)
         ct_signals_take(ct_modules_have_last_words() ? ct__last_words : NULL);
 }

@@ -141,6 +141,7 @@ def test_every_call_of_a_c_program_is_counted(kit: Kit, tmp_path: Path) -> None:
     assert {one.size: count for one, count in profile.communicators} == {4: 2.0, 2: 6.0}
     assert all((one.nodes, one.ppn) == (1, one.size) for one, _ in profile.communicators)
     assert (profile.ranks, profile.reporting, profile.ended, profile.lost_calls) == (4, 4, "", 0)
+    assert 0.0 < profile.start_s < 60.0
 
 
 def test_how_calls_were_made_is_noted(kit: Kit, tmp_path: Path) -> None:

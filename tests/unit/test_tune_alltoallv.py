@@ -37,6 +37,7 @@ from colltune.core.space import Point
 from colltune.core.stop import StopRequest
 from colltune.emit.live_rules import HEAD, parse_lines, parse_live
 from colltune.measure.contract import Effort
+from colltune.profile.application_profile import Calls, Communicator, Profile
 from colltune.store.journal import read_journal
 
 ENVIRONMENT = Environment("mpich", "5.0.2", "0" * 64, "in memory", 8, 1, "single")
@@ -132,6 +133,22 @@ def test_what_pays_is_proven_in_fresh_launches_and_written(tmp_path: Path) -> No
     assert len({sample.launch for sample in read_journal(tmp_path / "alltoallv.jsonl").samples}) == len(bench.launches)
     assert all(launch.closed for launch in bench.launches)
     assert bench.now_s() <= OPTIONS.budget_s
+
+
+@pytest.mark.parametrize(
+    ("calls", "start_s", "made"), [(3, 0.0, False), (2000, 0.06, True), (2000, 0.6, False), (20000, 0.6, True)]
+)
+def test_a_table_is_made_where_a_run_as_profiled_saves_more_than_preloading_takes(
+    calls: int, start_s: float, made: bool, tmp_path: Path
+) -> None:
+    """A call takes 1 ms and can take half of it, from call 1,000 on, when setting up in 20 ms is little beside them."""
+    where, notes = Communicator(8, 8, 1), list[str]()
+    called = Calls(where, "alltoallv", "blocking", "none", 8 * calls, 256 * calls, 8e-3 * calls, 32, 32.0, 32)
+    profile = Profile((called,), ((where, 1.0),), ranks=8, nodes=8, elapsed_s=30.0, reporting=8, start_s=start_s)
+    result = tune(Patterns(), tmp_path, replace(OPTIONS, profile=profile), notes.append)
+    assert bool(result.rules) is made
+    assert bool(load_table(result.table)) is made
+    assert any(note.startswith("no table") and "Profile one" in note for note in notes) is not made
 
 
 class Valley(Patterns):

@@ -33,6 +33,7 @@ from colltune.machine.compile import cache_directory
 from colltune.measure.contract import Effort, Source
 from colltune.measure.watch import our_process
 from colltune.mpi.programs import program_for
+from colltune.profile.application_profile import Profile
 from colltune.search.campaign import Campaign, Outcome, models_of
 
 
@@ -76,7 +77,7 @@ class AlltoallvOptions:
 
     ``parts``: of the job, as parts_of gives them or some of them. ``settings``: what is tried on a part, the library's
     own first; ``nearby``: what is next to a setting. ``recorded``: matrices of the application, which decide their
-    cells alone. ``fills``: the classes of FILLS that are of use.
+    cells alone. ``fills``: the classes of FILLS that are of use. ``profile``: of a run that the table is for.
     """
 
     sizes: Sequence[int]
@@ -88,6 +89,7 @@ class AlltoallvOptions:
     nearby: Callable[[Setting, Shape], Sequence[Setting]] = neighbours
     recorded: Sequence[RecordedMatrix] = ()
     fills: Sequence[int] = tuple(range(len(FILLS)))
+    profile: Profile | None = None
 
 
 @dataclass

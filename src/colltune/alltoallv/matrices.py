@@ -5,6 +5,7 @@ Symbols: P ranks; a matrix is (P, P), the bytes that each rank (row) sends to ea
 The MPI_Alltoallv calls of a profiled application: which parts of the job, sizes and classes of fill they need.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from colltune.core.sample import Scenario
 from colltune.machine.arrays import read_array
 from colltune.machine.file_formats import described
 from colltune.machine.files import read_file, read_text, write_atomically
-from colltune.profile.application_profile import BLOCKING, Calls, Profile
+from colltune.profile.application_profile import BLOCKING, Calls, Communicator, Profile
 
 _ADVICE = (
     "Give P lines of P numbers, or a .npy of (P, P) integers: the bytes that each rank (row) sends to each (column)"
@@ -180,6 +181,16 @@ def called_by(profile: Profile, whole: Shape, sizes: Sequence[int]) -> Called:
     if not parts:
         raise InputError(_nothing(profile, whole, sizes), "Tune without --profile, or profile a run that makes them")
     return Called(tuple(sorted(parts)), tuple(sorted(called)), tuple(range(densest + 1)), alltoallv_share(profile))
+
+
+def saved_s(profile: Profile, first_call: int, speedup: float) -> float:
+    """What a table saves the profiled run at most, in seconds: the calls from the first on, on each communicator."""
+    each, called = dict(profile.communicators), defaultdict[Communicator, float](float)
+    for calls in _blocking(profile):
+        called[calls.communicator] += calls.calls / max(each.get(calls.communicator, 1.0), 1.0)
+    left = {where: max(0.0, 1.0 - (first_call - 1) / max(number, 1.0)) for where, number in called.items()}
+    tuned_s = sum(calls.time_s * left[calls.communicator] for calls in _blocking(profile))
+    return tuned_s / max(profile.reporting, 1) * (1.0 - 1.0 / speedup)
 
 
 def _blocking(profile: Profile) -> Iterator[Calls]:

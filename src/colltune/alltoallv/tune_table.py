@@ -24,7 +24,7 @@ from colltune.alltoallv.lookup_table import (
     save_table,
     setting_of,
 )
-from colltune.alltoallv.matrices import RecordedMatrix
+from colltune.alltoallv.matrices import RecordedMatrix, saved_s
 from colltune.alltoallv.prove import Cell, Kept, PatternProof
 from colltune.alltoallv.samples import Blocks, direct_above_bytes
 from colltune.bench.contract import Place
@@ -33,9 +33,10 @@ from colltune.core.errors import InputError
 from colltune.core.proven import Decision, Verdict, Why
 from colltune.core.sample import Choice, Environment, Sample, Scenario, grouped
 from colltune.core.stop import StopRequest
-from colltune.core.units import format_count
+from colltune.core.units import format_count, format_duration
 from colltune.distill.decide import Decided
 from colltune.measure.watch import PATIENT_SHARE
+from colltune.profile.application_profile import Profile
 from colltune.prove.time_plan import TimePlan
 from colltune.search.campaign import Outcome
 from colltune.store.journal import Journal
@@ -44,6 +45,7 @@ _JOURNAL = "alltoallv.jsonl"
 _EXPLORING = 0  # the first launch; those after it are of the proof
 # What setting up may cost a program, of the time that its calls took until then.
 _SET_UP_SHARE = 0.02
+_Rules = Mapping[Shape, Sequence[AlltoallvRule]]
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class AlltoallvResult:
     """
 
     table: Path
-    rules: Mapping[Shape, Sequence[AlltoallvRule]]
+    rules: _Rules
     outcome: Outcome
     decisions: Sequence[Decision]
     environment: Environment
@@ -121,9 +123,9 @@ def tune_alltoallv(
     if disturbance.is_busy:
         kept = {}
         results = [replace(result, verdict=Verdict.NOT_TRIED, why=Why.NOT_CALM, reason="") for result in results]
-    if disturbance.sentence:
-        note(disturbance.sentence)
-    rules = _rules(kept)
+    rules, unpaid = _paying(_rules(kept), decided, set_up_s, options.profile, results)
+    for text in filter(None, (disturbance.sentence, unpaid)):
+        note(text)
     if not stop.made:
         save_table(out / TABLE, _entries(rules, decided, set_up_s), _about(bench, options, disturbance))
     return AlltoallvResult(out / TABLE, rules, replace(outcome, interrupted=stop.made), results, bench.environment)
@@ -182,7 +184,7 @@ def _as_run(choice: Choice, size_bytes: int) -> Setting:
     return replace(setting, direct_above=direct_above_bytes(size_bytes)) if choice.algorithm in FORWARDING else setting
 
 
-def _entries(rules: Mapping[Shape, Sequence[AlltoallvRule]], decided: Decided, set_up_s: float) -> list[TableEntry]:
+def _entries(rules: _Rules, decided: Decided, set_up_s: float) -> list[TableEntry]:
     """Of each part that has rules, for all communicators that it is the nearest one to of all that were looked at."""
     library_s: dict[Shape, list[float]] = {}
     for scenario, time_s in decided.default_s.items():  # a recorded matrix is of the whole job
@@ -193,6 +195,22 @@ def _entries(rules: Mapping[Shape, Sequence[AlltoallvRule]], decided: Decided, s
         for shape, mine in rules.items()
         for ranks, ppn in nearest[shape]
     ]
+
+
+def _paying(
+    rules: _Rules, decided: Decided, set_up_s: float, profile: Profile | None, results: Iterable[Decision]
+) -> tuple[_Rules, str]:
+    """``rules``; or none, and why, where a run as profiled would lose by preloading what carries them."""
+    first = min((entry.first_call for entry in _entries(rules, decided, set_up_s)), default=0)
+    if profile is None or first == 0:
+        return rules, ""
+    most_s = saved_s(profile, first, max(1.0, *(result.speedup.estimate for result in results)))
+    if most_s > profile.start_s:
+        return rules, ""
+    return {}, (
+        f"no table: a run as profiled would save at most {format_duration(most_s)} of MPI_Alltoallv by it, from call"
+        f" {first} on, and preloading took {format_duration(profile.start_s)}. Are your runs longer? Profile one"
+    )
 
 
 def first_call(set_up_s: float, library_s: Iterable[float]) -> int:

@@ -140,6 +140,7 @@ class Calls:
 class Profile:
     """One run of an application. ``elapsed_s``: from MPI_Init to MPI_Finalize, of the slowest rank.
 
+    ``start_s``: what the preloaded library took at the end of MPI_Init, of the rank that waited least; 0: not known.
     ``ended`` is empty for a run that came to MPI_Finalize; else how it ended, and ``reporting`` how many of the
     ``ranks`` left their part.
     """
@@ -155,6 +156,7 @@ class Profile:
     threads_multiple: bool = False
     command: tuple[str, ...] = ()
     mpi: str = ""
+    start_s: float = 0.0
 
     @property
     def shape(self) -> tuple[int, int]:

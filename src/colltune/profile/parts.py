@@ -72,6 +72,7 @@ def _joined(
         ranks=ranks,
         nodes=int(parts[0].job["nodes"]),
         elapsed_s=max(int(part.job["elapsed_ns"]) for part in parts) * 1e-9,
+        start_s=min(int(part.job.get("start_ns", 0)) for part in parts) * 1e-9,
         reporting=reporting,
         ended="; ".join(sorted({part.ended for part in parts if part.ended})) or unseen,
         lost_calls=sum(int(part.job["lost_calls"]) for part in parts),

@@ -53,7 +53,7 @@ def tune_alltoallv_here(
         if profile is not None:
             called = called_by(profile, whole, sizes)
             listener.note(_described(called))
-            options = replace(options, parts=called.parts, sizes=called.sizes, fills=called.fills)
+            options = replace(options, parts=called.parts, sizes=called.sizes, fills=called.fills, profile=profile)
         launches = launches_on(bench, write_matrices(recorded, out))
         return tune_alltoallv(bench, launches, options, out, listener.stage, listener.note, stop)
 
