@@ -20,6 +20,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import count
 from pathlib import Path
 
 from colltune.mpi.detect import find_mpi
@@ -80,14 +81,15 @@ def main() -> None:
 
 def runs(site: Site, mpi: str, until_s: float) -> Iterator[Found]:
     """One run of each kind after the other, until the time is over."""
-    tuned = {name: site.neutral(f"tuned-{name}", collective) for name, (collective, _, _) in PROGRAMS.items()}
     step_s = {name: plain_step_s(site, name) for name in PROGRAMS}
-    while True:
+    for number in count():
         for effect in EFFECTS:
-            for name in PROGRAMS:
+            for name, (collective, _, _) in PROGRAMS.items():
                 if time.monotonic() > until_s:
                     return
-                yield measured(site, mpi, name, tuned[name], effect, step_s[name])
+                # A tuning of its own: what one run finds slower is left out of the next ones.
+                tuned = site.neutral(f"{name}-{effect}-{number}", collective)
+                yield measured(site, mpi, name, tuned, effect, step_s[name])
 
 
 def plain_step_s(site: Site, name: str) -> float:

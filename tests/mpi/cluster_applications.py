@@ -14,19 +14,20 @@ from namespaces import NamespaceCluster
 
 from colltune.bench.workbench import MachineOptions, Workbench, open_workbench
 from colltune.core.rules import RuleSet
+from colltune.core.sample import Choice
 from colltune.deploy.live_selector import FOLDER, with_live
-from colltune.emit.live_rules import LIVE_FILE, live_basis
+from colltune.emit.live_rules import LIVE_FILE, LiveEmitter, live_basis
 from colltune.machine.compile import cache_directory
 from colltune.mpi.installation import Installation
 from colltune.mpi.programs import library_for
 from colltune.store.earlier import GAIN, HISTORY
-from colltune.store.tuning import Tuning, save_tuning
+from colltune.store.tuning import Tuning, load_tuning, save_tuning
 from commands import run_to_end
 from compiled import program, shared
 
 ROOT = Path(__file__).resolve().parents[2]
-# On MPICH a variable of which none of the programs takes any notice.
-NEUTRAL = "MPIR_CVAR_SCATTER_INTER_SHORT_MSG_SIZE"
+# On MPICH the radix of an algorithm that does not run, and what Open MPI has where nothing is set.
+NEUTRAL, USUAL = 11, {"coll_tuned_use_dynamic_rules": 1, "coll_han_priority": 35}
 
 
 @dataclass(frozen=True)
@@ -64,20 +65,21 @@ class Site:
         return directory
 
     def neutral(self, name: str, collective: str) -> Path:
-        """A tuning with a rule for each call of ``collective`` that changes nothing: tuned and default are equal."""
-        choice = self.bench.catalogue.choices(collective)[1]
-        rules = RuleSet.always(collective, live_basis(self.bench.catalogue, collective), choice)
-        made = with_live(
-            self.bench,
-            Tuning(self.bench.environment, {collective: RuleSet.always(collective, rules.basis)}, {}, {}),
-            {collective: rules},
-        )
-        setting = "-" if self.is_openmpi else f"{NEUTRAL}=777777"
-        text = re.sub(
-            r"^choice 0 \S+ \S+", f"choice 0 - {setting}", made.files[f"{FOLDER}/{LIVE_FILE}"].decode(), flags=re.M
-        )
-        directory = self.place / name
-        save_tuning(directory, replace(made, files={**made.files, f"{FOLDER}/{LIVE_FILE}": text.encode()}))
+        """A tuning with a rule for each call of ``collective`` that changes nothing: tuned and default are equal.
+
+        It sets what its choice sets, as a rule must: the algorithm to the library's own.
+        """
+        catalogue, choices = self.bench.catalogue, self.bench.catalogue.choices(collective)[1:]
+        choice = next((one for one in choices if "k" in dict(one.parameters)), choices[0])
+        rules = RuleSet.always(collective, live_basis(catalogue, collective), choice)
+
+        def settings(of: str, one: Choice) -> list[tuple[str, int]]:
+            names = [variable for variable, _ in catalogue.settings(of, one)]
+            return [(variable, NEUTRAL if variable.endswith("_KVAL") else USUAL.get(variable, 0)) for variable in names]
+
+        live = {f"{FOLDER}/{file}": data for file, data in LiveEmitter(catalogue, settings).emit([rules]).items()}
+        tuning = load_tuning(directory := self.tuning(name, {collective: rules}))
+        save_tuning(directory, replace(tuning, files={**tuning.files, **live}))
         return directory
 
     def run(
@@ -98,7 +100,9 @@ class Site:
         # Our library comes first, and is left there, so that what is longer is the MPI's.
         first = [] if tuned is None else [str(library_for(self.bench.installation, cache_directory(os.environ)))]
         told = {"LD_PRELOAD": ":".join(filter(None, [*first, *behind]))}
-        told |= {"CT_SLOW": slow, "CT_SLOW_US": str(slow_us), "CT_SLOW_VARIABLE": NEUTRAL} if slow else {}
+        if slow and tuned is not None:
+            radix = re.search(rf"(\w+)={NEUTRAL}\b", (tuned / FOLDER / LIVE_FILE).read_text())
+            told |= {"CT_SLOW": slow, "CT_SLOW_US": str(slow_us), "CT_SLOW_VARIABLE": radix[1] if radix else ""}
         job = [str(self.bench.installation.mpiexec)]
         if self.is_openmpi:
             job += ["--hostfile", str(self._slots()), "--bind-to", "none", "--map-by", f"ppr:{self.ppn}:node"]
