@@ -65,10 +65,7 @@ class Site:
         return directory
 
     def neutral(self, name: str, collective: str) -> Path:
-        """A tuning with a rule for each call of ``collective`` that changes nothing: tuned and default are equal.
-
-        It sets what its choice sets, as a rule must: the algorithm to the library's own.
-        """
+        """A tuning with a rule for each call of ``collective`` that sets the library's own, as by default."""
         catalogue, choices = self.bench.catalogue, self.bench.catalogue.choices(collective)[1:]
         choice = next((one for one in choices if "k" in dict(one.parameters)), choices[0])
         rules = RuleSet.always(collective, live_basis(catalogue, collective), choice)
