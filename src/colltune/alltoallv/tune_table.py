@@ -204,7 +204,7 @@ def _paying(
     first = min((entry.first_call for entry in _entries(rules, decided, set_up_s)), default=0)
     if profile is None or first == 0:
         return rules, ""
-    most_s = saved_s(profile, first, max(1.0, *(result.speedup.estimate for result in results)))
+    most_s = saved_s(profile, first, max(one.speedup.estimate for one in results if one.verdict is Verdict.KEPT))
     if most_s > profile.start_s:
         return rules, ""
     return {}, (
