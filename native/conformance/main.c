@@ -60,6 +60,7 @@ static void ct__at_all_counts(struct ct_case_run *run, int world)
 {
     for (int i = 0; i < run->options->ranks; i++) {
         run->ranks = run->options->rank_counts[i];
+        run->often_alone = run->options->has_often && i % 4 != 0 && i + 1 < run->options->ranks; /* all at every fourth */
         if (run->rank >= run->ranks)
             continue;
         /* With the number of cases so far, which a rank that had no part in them cannot know. */

@@ -7,22 +7,14 @@
 
 #define CT__TAG_RELEASE 31001
 #define CT__TAG_COLLECT 31002
-#define CT__SPINS 200
 
 /* Waits without holding the core: with more ranks than cores, the others need it to get here. */
 static void ct__wait(MPI_Request *request, bool patient)
 {
     const struct timespec nap = {0, 1000000};
     int done = 0;
-    for (int spins = 0;; spins++) {
-        MPI_Test(request, &done, MPI_STATUS_IGNORE);
-        if (done)
-            return;
-        if (patient)
-            nanosleep(&nap, NULL);
-        else if (spins > CT__SPINS)
-            sched_yield();
-    }
+    while (MPI_Test(request, &done, MPI_STATUS_IGNORE), !done)
+        (void)(patient ? nanosleep(&nap, NULL) : sched_yield());
 }
 
 static void ct__receive(void *data, int bytes, int from, int tag, bool patient)

@@ -47,15 +47,15 @@ static bool ct__parse_sizes(const char *text, bool total, struct ct_options *opt
     }
 }
 
-static bool ct__parse_only(const char *text, struct ct_options *options)
+static bool ct__parse_names(const char *text, bool named[CT_REPLAYED])
 {
-    memset(options->selected, 0, sizeof options->selected);
+    memset(named, 0, sizeof(bool) * CT_REPLAYED);
     for (;; text++) {
         size_t length = strcspn(text, ",");
         int collective = ct_collective_find(text, length);
         if (collective < 0)
             return false;
-        options->selected[collective] = true;
+        named[collective] = true;
         text += length;
         if (*text == '\0')
             return true;
@@ -71,7 +71,9 @@ static bool ct__parse_value(const char *name, const char *value, struct ct_optio
     if (strcmp(name, "--sizes") == 0 || strcmp(name, "--totals") == 0)
         return ct__parse_sizes(value, strcmp(name, "--totals") == 0, options);
     if (strcmp(name, "--only") == 0)
-        return ct__parse_only(value, options);
+        return ct__parse_names(value, options->selected);
+    if (strcmp(name, "--often") == 0)
+        return options->has_often = ct__parse_names(value, options->often);
     if (strcmp(name, "--thread-level") == 0)
         return (options->thread_level = ct_thread_level(value)) >= 0;
     if (strcmp(name, "--progress") == 0) {
@@ -97,25 +99,26 @@ static bool ct__parse_value(const char *name, const char *value, struct ct_optio
     return false;
 }
 
+static bool ct__parse_flag(const char *name, struct ct_options *options)
+{
+    if (strcmp(name, "--short") == 0)
+        return options->is_short = true;
+    if (strcmp(name, "--twice") == 0)
+        return options->is_twice = true;
+    if (strcmp(name, "--nonblocking") != 0)
+        return false;
+    memset(options->selected, true, sizeof options->selected);
+    return true;
+}
+
 bool ct_options_parse(int argc, char **argv, struct ct_options *options)
 {
     *options = (struct ct_options){.case_limit_s = 60, .thread_level = MPI_THREAD_SINGLE, .last_case = LONG_MAX};
     for (int i = 0; i < CT_REPLAYED; i++)
         options->selected[i] = !ct_collectives[i].is_nonblocking;
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--short") == 0) {
-            options->is_short = true;
+        if (ct__parse_flag(argv[i], options))
             continue;
-        }
-        if (strcmp(argv[i], "--twice") == 0) {
-            options->is_twice = true;
-            continue;
-        }
-        if (strcmp(argv[i], "--nonblocking") == 0) {
-            for (int k = 0; k < CT_REPLAYED; k++)
-                options->selected[k] = true;
-            continue;
-        }
         if (i + 1 == argc || !ct__parse_value(argv[i], argv[i + 1], options)) {
             fprintf(stderr, "conformance: cannot use %s %s\n", argv[i], i + 1 == argc ? "" : argv[i + 1]);
             return false;

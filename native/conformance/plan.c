@@ -263,7 +263,8 @@ void ct_plan_run(struct ct_case_run *run, const struct ct_case_comm *comm, enum 
     struct ct__item items[CT__MOST_ITEMS];
     struct ct__plan plan = {.run = run, .comm = comm, .depth = depth, .turn = (unsigned)run->number};
     for (int i = 0; i < CT_REPLAYED; i++) {
-        if (!run->options->selected[i] || (comm->inter && ct_collectives[i].scans != CT_SCAN_NOT))
+        const bool is_due = run->options->selected[i] && (run->options->often[i] || !run->often_alone);
+        if (!is_due || (comm->inter && ct_collectives[i].scans != CT_SCAN_NOT))
             continue;
         plan.collective = &ct_collectives[i];
         const int n = ct__list_counts(&plan, counts);

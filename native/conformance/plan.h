@@ -21,8 +21,8 @@ struct ct_options {
     int rank_counts[CT_MOST_RANK_COUNTS], ranks; /* ascending; none: only the world's size */
     struct ct_size sizes[CT_MOST_SIZES];
     int size_count;
-    bool selected[CT_REPLAYED];
-    bool is_short, is_twice;
+    bool selected[CT_REPLAYED], often[CT_REPLAYED]; /* often: at every count of ranks, where has_often; others at some */
+    bool has_often, is_short, is_twice;
     long long max_bytes;
     long first_case, last_case;
     const char *left_out[CT_MOST_LEFT_OUT]; /* each some words: a case is left out whose text has them all */
@@ -40,6 +40,7 @@ struct ct_case_run {
     const struct ct_options *options;
     int rank, ranks;
     long number;
+    bool often_alone; /* at this count of ranks */
 };
 
 /* FULL: everything, on the communicator whose ranks count; SHORT: one of each kind; THIN: for communicators that are

@@ -45,6 +45,14 @@ def test_the_library_itself_passes_at_1_to_8_ranks(mpiexec: Path, program: Path)
     assert result.cases > 1500
 
 
+def test_collectives_without_a_rule_are_run_at_some_counts_of_ranks(mpiexec: Path, program: Path) -> None:
+    ruled = RuleSet("bcast", SizeBasis.MESSAGE, (Rule(None, None, None, Choice("binomial")),))
+    some = replay(mpiexec, program, 6, replay_arguments([1, 5, 6], short=True)).cases
+    some += replay(mpiexec, program, 6, replay_arguments([2, 3, 4], short=True, collectives=["bcast"])).cases
+    both = replay(mpiexec, program, 6, replay_arguments(range(1, 7), [ruled], short=True))
+    assert both.cases == pytest.approx(some, rel=0.03)  # what is drawn differs
+
+
 def test_the_full_form_passes(mpiexec: Path, program: Path) -> None:
     bounds = RuleSet(
         "allgather", SizeBasis.TOTAL, (Rule(None, None, 600, Choice("ring")), Rule(None, None, None, DEFAULT))

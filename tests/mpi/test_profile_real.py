@@ -288,12 +288,7 @@ def test_a_profile_names_the_collectives_that_meet_page_faults_in_each_call(kit:
 
 @pytest.mark.parametrize(
     "names",
-    [
-        ("entry",),
-        ("shim", "alltoallv"),
-        ("agent", "alltoallv_measure", "alltoallv", "heap"),
-        ("conformance",),
-    ],
+    [("entry",), ("shim", "alltoallv"), ("agent", "alltoallv_measure", "alltoallv", "heap"), ("conformance",)],
 )
 def test_our_c_compiles_without_a_warning(mpi: Installation, names: tuple[str, ...], tmp_path: Path) -> None:
     native = _SOURCES.parents[1] / "native"

@@ -67,6 +67,8 @@ def test_arguments_name_the_bounds_in_the_rules_own_basis() -> None:
     arguments = replay_arguments([1, 2, 3], some, short=True, thread_level="multiple")
     assert arguments[:4] == ["--ranks", "1,2,3", "--thread-level", "multiple"]
     assert "--short" in arguments
+    assert arguments[arguments.index("--often") + 1] == "bcast,allgather"
+    assert "--often" not in replay_arguments([1, 2, 3], some, short=False)
     assert arguments[-4:] == ["--sizes", "bcast=4095,4096,4097", "--totals", "allgather=63,64,65"]
 
 

@@ -68,6 +68,8 @@ def test_what_share_of_the_calls_is_decided_counts_the_whole_job_most() -> None:
     assert "its calls  63% of what the job calls is decided, 13% refused, 23% open" in ending(found)
     profiled = replace(found, shares={whole: 0.1, half: 0.2, Scenario("bcast", 8, 2, 8): 0.1})
     assert shares_of_calls(profiled) == pytest.approx((0.25, 0.5, 0.25))
+    every = [Sample(Scenario("allreduce", n, p, 64), DEFAULT, Status.OK, (1e-5,)) for n in range(1, 9) for p in (1, 2)]
+    assert sum(shares_of_calls(replace(found, samples=every))) == pytest.approx(1.0)  # 5, 6 and 7 nodes too
 
 
 def test_what_more_time_may_bring_is_said_as_far_as_what_was_tried_did_hold() -> None:

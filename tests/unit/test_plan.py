@@ -206,11 +206,11 @@ def test_a_budget_below_the_fixed_cost_is_extended_and_the_line_says_why() -> No
 
 
 def test_a_slice_of_the_replay_tells_what_the_whole_takes_which_may_take_several_times_that() -> None:
-    """Cases that are run again tell it, however long a launch and the first connections take; eight rank counts have
-    some hundred cases each."""
-    assert ReplaySlice(0.0, again_s=1.0, cases=100, rank_counts=8).whole_s(launch_s=2.0) == pytest.approx(30.0)
-    assert ReplaySlice(3.0, again_s=0.1, cases=100, rank_counts=8).whole_s(launch_s=25.0) == pytest.approx(30.8)
-    assert ReplaySlice(1.0, again_s=1.0, cases=0, rank_counts=8).whole_s(launch_s=2.0) == 8.0
-    assert ReplaySlice(1.0, again_s=0.0, cases=50, rank_counts=8).whole_s(launch_s=2.0) == 8.0  # it was cut off
+    """By cases that are run again; of eight rank counts, collectives without rules are run at three."""
+    assert ReplaySlice(0.0, again_s=1.0, cases=100, rank_counts=8).whole_s(2.0, ruled=14) == pytest.approx(33.2)
+    assert ReplaySlice(0.0, again_s=1.0, cases=100, rank_counts=8).whole_s(2.0, ruled=7) == pytest.approx(23.45)
+    assert ReplaySlice(3.0, again_s=0.1, cases=100, rank_counts=8).whole_s(25.0, ruled=14) == pytest.approx(31.12)
+    assert ReplaySlice(1.0, again_s=1.0, cases=0, rank_counts=8).whole_s(2.0, ruled=14) == 8.0
+    assert ReplaySlice(1.0, again_s=0.0, cases=50, rank_counts=8).whole_s(2.0, ruled=14) == 8.0  # it was cut off
     assert short_limit_s(0.0) == short_limit_s(20.0) == 180.0
     assert short_limit_s(300.0) == 1200.0

@@ -72,14 +72,7 @@ def load_module(request: pytest.FixtureRequest, store: SiteStore) -> Load:
 
 @pytest.mark.parametrize(
     ("nodes", "tasks", "chosen"),
-    [
-        ("", "", "4x2"),
-        ("2", "2", "2x2"),
-        ("3", "2", "4x2"),
-        ("2", "2(x2)", "2x2"),
-        ("1", "1", "2x2"),
-        ("64", "2", ""),
-    ],
+    [("", "", "4x2"), ("2", "2", "2x2"), ("3", "2", "4x2"), ("2", "2(x2)", "2x2"), ("1", "1", "2x2"), ("64", "2", "")],
 )
 def test_the_module_loads_the_tuning_of_the_jobs_shape(
     store: SiteStore, load_module: Load, nodes: str, tasks: str, chosen: str

@@ -33,7 +33,7 @@ from colltune.measure.contract import Effort, Source
 from colltune.prove.audit.audit import EFFORT, Audit
 from colltune.prove.audit.claims import ProofTime, claims_of
 from colltune.prove.audit.worth import captured_by
-from colltune.prove.compare.in_force import FilesComparison
+from colltune.prove.compare.in_force import FilesComparison, longest_s
 from colltune.prove.time_plan import FEWEST_FILE_LAUNCHES
 from colltune.schedule.filling import FillingPacker
 from colltune.site.index_rows import PairedRatio
@@ -94,7 +94,7 @@ def proven_rules(
     }
 
 
-# Of the time for the proof, what is kept for the comparison of the files.
+# Of the time for the proof, what is kept for the comparison of the files, where that may take so long.
 _IN_FORCE_SHARE = 0.2
 # The comparison of the files has so many launches with the file and as many without, and a little to measure in each.
 _FILES_LAUNCHES = 2 * FEWEST_FILE_LAUNCHES * 1.2
@@ -187,8 +187,10 @@ class Proof:
         left_s = max(self.deadline_s - self.bench.now_s(), 0.0)
         library, watch = self.bench.library, self.bench.watch
         before = None if watch is None else watch.tally.mark
-        files_s = 0.0 if library is None else max(_IN_FORCE_SHARE * left_s, _FILES_LAUNCHES * self.launch_s)
-        together = Decided.together(decided.values())
+        together, files_s = Decided.together(decided.values()), 0.0
+        if library is not None:
+            shared_s = max(_IN_FORCE_SHARE * left_s, _FILES_LAUNCHES * self.launch_s)
+            files_s = min(shared_s, longest_s(together, self.launch_s, self._overhead))
         # What other jobs settled is neither claimed nor beside what is.
         left = {call: choice for call, choice in together.choices.items() if call not in self.before.settled}
         judged = self._audited(replace(together, choices=left), self.deadline_s - files_s)

@@ -128,13 +128,15 @@ def known_scenarios(findings: Findings) -> set[Scenario]:
 
 def _shares(findings: Findings) -> dict[Scenario, float]:
     """What share of what the job calls each scenario is: by the profile's times, else by the weights of a job."""
-    if findings.shares:
-        total = max(sum(findings.shares.values()), 1e-12)
-        return {scenario: share / total for scenario, share in findings.shares.items()}
-    known = known_scenarios(findings)
-    weight = weights_in_job(*(findings.summary.job or job_shape(findings)))
-    sizes = {(scenario.collective, scenario.size_bytes) for scenario in known}
-    return {scenario: weight(scenario) / len(sizes) for scenario in known}
+    shares, least = findings.shares, 1e-12
+    if not shares:
+        known = known_scenarios(findings)
+        weight = weights_in_job(*(findings.summary.job or job_shape(findings)))
+        sizes = {(scenario.collective, scenario.size_bytes) for scenario in known}
+        # What is not known is open; counts of nodes between those of the grid weigh something too.
+        shares, least = {scenario: weight(scenario) / len(sizes) for scenario in known}, 1.0
+    total = max(sum(shares.values()), least)
+    return {scenario: share / total for scenario, share in shares.items()}
 
 
 def shares_of_calls(findings: Findings) -> tuple[float, float, float]:

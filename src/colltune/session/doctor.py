@@ -165,7 +165,4 @@ def _found(bench: Workbench) -> list[tuple[str, str]]:
 
 
 def _of_mpi(mpi: Installation) -> list[tuple[str, str]]:
-    return [
-        ("MPI", f"{mpi.library} {mpi.version}, {mpi.libmpi}"),
-        ("launcher", f"{mpi.mpiexec} ({mpi.launcher})"),
-    ]
+    return [("MPI", f"{mpi.library} {mpi.version}, {mpi.libmpi}"), ("launcher", f"{mpi.mpiexec} ({mpi.launcher})")]

@@ -153,12 +153,7 @@ def _faults_of_descriptions(contents: Mapping[str, bytes]) -> Iterator[Check]:
             yield Check(Severity.ERROR, name, 1, (), fault, why, "see docs/how-to/describe-an-mpi.md")
 
 
-def _findings(
-    library: str,
-    contents: Mapping[str, bytes],
-    formats: Mapping[str, Format],
-    version: str,
-) -> list[Check]:
+def _findings(library: str, contents: Mapping[str, bytes], formats: Mapping[str, Format], version: str) -> list[Check]:
     catalogue = load(library, version)
     lints: dict[Format, Callable[[Mapping[str, bytes]], list[Check]]] = {
         Format.MPICH_TREES: lambda files: lint_files(files, version, catalogue),

@@ -223,7 +223,7 @@ def costs_of(
     ]
     grid_s, pairs = sum(cost_s * count for cost_s, count in each), sum(count for _, count in each)
     taken_s = calibration.launch_on(nodes) if launch_s is None else launch_s
-    plan = _time_plan(calibration, shape, taken_s)
+    plan = _time_plan(calibration, shape, taken_s, len(names))
     weight = weights_in_job(nodes, ppn)
     calls = [(cost_s * count, weight(scenario)) for scenario, (cost_s, count) in zip(grid, each, strict=True)]
     calls.sort(key=lambda call: call[1] / max(call[0], 1e-9), reverse=True)
@@ -259,10 +259,11 @@ def _left_out(count: int, node_bytes: int) -> Iterator[str]:
         )
 
 
-def _time_plan(calibration: LaunchCosts, shape: tuple[int, int], launch_s: float) -> TimePlan:
+def _time_plan(calibration: LaunchCosts, shape: tuple[int, int], launch_s: float, ruled: int) -> TimePlan:
     replay_s = 0.0
     if calibration.replay is not None:
-        replay_s = replace(calibration.replay, rank_counts=len(rank_counts(shape[0] * shape[1]))).whole_s(launch_s)
+        replay = replace(calibration.replay, rank_counts=len(rank_counts(shape[0] * shape[1])))
+        replay_s = replay.whole_s(launch_s, ruled)
     return TimePlan(0.0, 0.0, calibration.other_s, launch_s, replay_s, True, calibration.files)
 
 

@@ -18,16 +18,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from colltune.core.sample import (
-    DEFAULT,
-    Choice,
-    OtherViews,
-    Sample,
-    Scenario,
-    Status,
-    format_choice,
-    log_speedup,
-)
+from colltune.core.sample import DEFAULT, Choice, OtherViews, Sample, Scenario, Status, format_choice, log_speedup
 from colltune.machine.files import read_record
 from colltune.site.entry import Entry
 from colltune.store.tuning import MANIFEST

@@ -31,6 +31,7 @@ from colltune.core.interval import SpeedVerdict
 from colltune.core.proven import Decision, Verdict, Why
 from colltune.core.rules import RuleSet
 from colltune.core.sample import DEFAULT, Choice, Scenario
+from colltune.distill.decide import Decided
 from colltune.judge.spread import spreads
 from colltune.judge.verdict import Comparison
 from colltune.measure.contract import Effort
@@ -126,6 +127,19 @@ _TOUCHED = 8
 _UNCOMPARED = "the budget ended before the files were compared in force"
 _NOT_WORTH_IT = "in force, the search of the file costs more than it gains"
 _EFFORT = Effort(relative_width=0.03, box_s=0.004, fewest=20, most=200)
+
+
+def longest_s(decided: Decided, launch_s: float, overhead: float) -> float:
+    """Seconds that the comparison takes at most, whatever of ``decided`` is proven (see `FilesComparison`)."""
+    cost_s = {scenario: overhead * _EFFORT.expected_cost_s(time_s) for scenario, time_s in decided.default_s.items()}
+    ruled: dict[tuple[str, int, int, Choice], float] = {}
+    for scenario, choice in decided.choices.items():
+        if choice != DEFAULT:
+            place = (scenario.collective, scenario.nodes, scenario.ppn, choice)
+            ruled[place] = min(ruled.get(place, math.inf), cost_s[scenario])
+    beside = _CONTROLS * len({name for name, *_ in ruled}) + _TOUCHED
+    measuring_s = sum(sorted(ruled.values())[:_MOST_RULED]) + beside * fmean(cost_s.values() or [0.0])
+    return _ROUNDS * 2 * _LAUNCHES * (launch_s + measuring_s)
 
 
 @dataclass(frozen=True)

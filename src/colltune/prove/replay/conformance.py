@@ -186,8 +186,9 @@ def replay_arguments(
 ) -> list[str]:
     """Arguments of the program: rank counts (ascending), and what else is to be tried.
 
-    Non-blocking collectives are among it where ``rule_sets`` has one, or ``collectives`` names them.
-    ``short``: one case of each kind, for the end of a campaign. ``collectives``: only these. ``max_bytes``: the
+    Non-blocking collectives are among it where ``rule_sets`` has one, or ``collectives`` names them. ``short``: one
+    case of each kind, for the end of a campaign, and collectives without a rule at every fourth count of ``ranks`` and
+    at the last: there the library decides by its own rules. ``collectives``: only these. ``max_bytes``: the
     largest buffer of a rank (None: 4 MiB, 256 KiB in the short form).
     """
     arguments = ["--ranks", ",".join(map(str, ranks)), "--thread-level", thread_level]
@@ -195,10 +196,13 @@ def replay_arguments(
     rule_sets = tuple(rule_sets)
     if any(rule_set.collective in NONBLOCKING for rule_set in rule_sets) and not collectives:
         arguments.append("--nonblocking")
+    often = [rule_set.collective for rule_set in rule_sets if rule_set.departs]
     if short:
         arguments.append("--short")
     if collectives:
         arguments += ["--only", ",".join(collectives)]
+    elif short and often:
+        arguments += ["--often", ",".join(often)]
     if max_bytes is not None:
         arguments += ["--max-bytes", str(max_bytes)]
     for rule_set in rule_sets:

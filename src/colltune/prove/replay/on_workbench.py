@@ -21,8 +21,11 @@ from colltune.store.tuning import Tuning, write_files
 
 # The short form may take so long at least, and so many times what a slice of it led to expect.
 _SHORT_LIMIT_S, _LIMIT_TIMES = 180.0, 4.0
-# Collectives of which a part of the replay consists, and about how many cases the short form has for a rank count.
-_SLICE, _CASES = ("bcast", "allreduce"), 350
+# Collectives of which a part of the replay consists, whose cases take as long as the mean of all (those of allreduce
+# take twice as long); and about how many cases the short form has for a rank count.
+_SLICE, _CASES = ("allgather", "gather", "reduce_scatter"), 390
+# Blocking collectives of the short form; and how far apart the counts of ranks are at which it runs all of them.
+_COLLECTIVES, _APART = 14, 4
 _UNKNOWN_LAUNCHES = 4.0  # the assumed length of a replay in launches, where the slice failed
 _FULL_TIMEOUT_S = 3600.0
 _MOST_LEFT_OUT = 32  # kinds of calls with which the library ends jobs by itself
@@ -98,11 +101,13 @@ class ReplaySlice:
     cases: int
     rank_counts: int
 
-    def whole_s(self, launch_s: float) -> float:
-        """What the whole replay takes, where a launch takes ``launch_s``."""
+    def whole_s(self, launch_s: float, ruled: int) -> float:
+        """What the whole replay takes with rules for so many collectives, where a launch takes ``launch_s``."""
         if self.cases == 0 or self.again_s == 0.0:  # nothing ran, or not to its end
             return _UNKNOWN_LAUNCHES * launch_s
-        return launch_s + self.first_s + self.rank_counts * _CASES * self.again_s / self.cases
+        share, some = min(ruled / _COLLECTIVES, 1.0), len({*range(0, self.rank_counts, _APART), self.rank_counts - 1})
+        cases = _CASES * (share * self.rank_counts + (1.0 - share) * some)
+        return launch_s + self.first_s + cases * self.again_s / self.cases
 
 
 def replay_slice(bench: LibraryBench) -> ReplaySlice:

@@ -22,14 +22,7 @@ from colltune.profile.application_profile import Profile
 from colltune.profile.parts import part_files, read_parts
 from colltune.profile.profile_files import save_profile
 from colltune.session.application.run_child import run_child
-from colltune.store.applications import (
-    PARTS,
-    RUN,
-    RunRecord,
-    application_runs,
-    begin_run,
-    read_run,
-)
+from colltune.store.applications import PARTS, RUN, RunRecord, application_runs, begin_run, read_run
 from colltune.store.earlier import GAIN
 from colltune.store.tuning import Tuning
 

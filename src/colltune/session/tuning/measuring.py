@@ -84,7 +84,7 @@ class Measuring:
             source.start()
             launch_s = now_s() - before_s
             launch_with_end_s = _LAUNCH_AND_END * launch_s
-            replay_s = 0.0 if slice_ is None else slice_.whole_s(launch_with_end_s)
+            replay_s = 0.0 if slice_ is None else slice_.whole_s(launch_with_end_s, len(self.spaces))
             plan = self._plan(launch_with_end_s, replay_s)
             source.until_s = plan.measured_by_s + plan.grace_s
             before, resumed = Reused(), self.journal.samples

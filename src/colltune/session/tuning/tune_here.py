@@ -25,13 +25,7 @@ from colltune.prove.proof import workplace
 from colltune.prove.replay.on_workbench import non_default
 from colltune.session.own_settings import settings_line
 from colltune.session.tuning.options import Listener, TuneOptions, TuneResult, require_writable
-from colltune.session.tuning.payoff import (
-    after_check,
-    for_application,
-    machine_like,
-    payoff_of,
-    require_profiled_mpi,
-)
+from colltune.session.tuning.payoff import after_check, for_application, machine_like, payoff_of, require_profiled_mpi
 from colltune.session.tuning.tune import tune
 from colltune.store.applications import RunRecord, begin_run
 from colltune.store.lock import locked
