@@ -79,7 +79,7 @@ ROWS = {
     "the same tuning by OSU's programs": _OSU,
     "8 x 2 namespaces, MPICH, 4 collectives, 5 min": _OSU,
     "8 x 2 namespaces, MPICH, the whole job to 32 KiB, three tunings of 5 min by OSU's programs": _OSU,
-    "8 x 1 namespaces, the same": _OSU,
+    "8 x 1 namespaces, the same, six tunings": _OSU,
     "8 x 2 namespaces, the same, one tuning of 20 min, which ended after 12.7": _OSU,
     "4 ranks on 2 cores, Open MPI 5.0.11, 8 collectives": "backends",
     "4 x 2 namespaces, MPICH, ibcast and iallreduce": _HOURS,

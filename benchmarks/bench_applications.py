@@ -18,8 +18,8 @@ or of what is named behind @ (needs root and iproute2), and with two ranks on th
 
 Each program is profiled, tuned by its profile (MPI_Alltoallv and MPI_Alltoallw too, where they take 5% of the time),
 and run in turns, in random order, as `colltune run` starts it: by files, or live where a rule has no file. What it
-computes is compared: by how much tuned runs differ from those by default stands in the table. Then it runs once under
-`run --profile` for the share of collectives that is left, and three times under `run --measure --share 50%`.
+computes is compared. Then it runs once under `run --profile` for the share of collectives that is left, and three times
+under `run --measure --share 50%`.
 
 ``--cost``: what it costs a program that colltune is in it. By turns it runs without, under a live selector whose rules
 change nothing, under the profiler, and under `run --measure` of these rules.
@@ -31,11 +31,12 @@ A step that is done is kept in bench/applications/PROGRAM-WHERE.json; the next c
 no further step begins. Writes bench/applications.json, of rows on links of 1 Gbit/s: ``codes`` that are among them;
 ``best_gain`` and ``geomean`` of the times by default over tuned, 1 where nothing was tuned;
 ``geomean_over_40_percent``, of codes that spend over 40% in collectives by default, rows of one code first taken
-together; ``surely_slower``, how many rows, on any link, are slower by 1% or more with their whole interval;
-``measured_overlap``, of how many measured runs the interval overlaps that of the whole runs; ``preload_cost``, the
-worst upper end of a 95% interval of the wall time that --cost found to be added; ``auto_captured``, what the last runs
-by `run --auto` save over what the tuning saves, the median of the programs; ``auto_cost``, the share of the time of all
-runs before them that trying took by their own accounts, the worst program's. Prints the tables too.
+together, and ``at_most_over_40_percent``, if each call took its fastest choice's time; ``surely_slower``, how many
+rows, on any link, are slower by 1% or more with their whole interval; ``measured_overlap``, of how many measured runs
+the interval overlaps that of the whole runs; ``preload_cost``, the worst upper end of a 95% interval of the wall time
+that --cost found to be added; ``auto_captured``, what the last runs by `run --auto` save over what the tuning saves,
+the median of the programs; ``auto_cost``, the share of the time of all runs before them that trying took by their own
+accounts, the worst program's. Prints the tables too.
 """
 
 from __future__ import annotations

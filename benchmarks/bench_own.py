@@ -88,9 +88,8 @@ def tune_and_judge(
     cluster: NamespaceCluster, tuned: Path, plan: Plan, where: Sequence[str], asked: argparse.Namespace
 ) -> None:
     if not (tuned / "tuning.json").exists():
-        shutil.rmtree(
-            tuned, ignore_errors=True
-        )  # what a tuning that was cut off measured would make the next one longer
+        # What a tuning that was cut off measured would make the next one longer.
+        shutil.rmtree(tuned, ignore_errors=True)
         words = (*asked.collectives, "--budget", plan.budget, "--max-size", str(max(asked.sizes)), "--out", str(tuned))
         on_first_node(cluster, "-m", "colltune", "tune", *words, *where)
     judge = str(ROOT / "benchmarks" / "judge_osu.py")
