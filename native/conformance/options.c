@@ -76,10 +76,8 @@ static bool ct__parse_value(const char *name, const char *value, struct ct_optio
         return options->has_often = ct__parse_names(value, options->often);
     if (strcmp(name, "--thread-level") == 0)
         return (options->thread_level = ct_thread_level(value)) >= 0;
-    if (strcmp(name, "--progress") == 0) {
-        options->progress_path = value;
-        return true;
-    }
+    if (strcmp(name, "--progress") == 0)
+        return (options->progress_path = value) != NULL;
     if (strcmp(name, "--max-bytes") == 0)
         return ct__number(value, '\0', 1, 1LL << 40, &options->max_bytes, &rest);
     if ((strcmp(name, "--case") == 0 || strcmp(name, "--from") == 0) &&
@@ -88,14 +86,10 @@ static bool ct__parse_value(const char *name, const char *value, struct ct_optio
         options->last_case = strcmp(name, "--case") == 0 ? (long)number : LONG_MAX;
         return true;
     }
-    if (strcmp(name, "--without") == 0 && options->left_out_count < CT_MOST_LEFT_OUT) {
-        options->left_out[options->left_out_count++] = value;
-        return true;
-    }
-    if (strcmp(name, "--case-limit") == 0 && ct__number(value, '\0', 1, 86400, &number, &rest)) {
-        options->case_limit_s = (unsigned)number;
-        return true;
-    }
+    if (strcmp(name, "--without") == 0 && options->left_out_count < CT_MOST_LEFT_OUT)
+        return (options->left_out[options->left_out_count++] = value) != NULL;
+    if (strcmp(name, "--case-limit") == 0 && ct__number(value, '\0', 1, 86400, &number, &rest))
+        return (options->case_limit_s = (unsigned)number) > 0;
     return false;
 }
 
@@ -105,10 +99,7 @@ static bool ct__parse_flag(const char *name, struct ct_options *options)
         return options->is_short = true;
     if (strcmp(name, "--twice") == 0)
         return options->is_twice = true;
-    if (strcmp(name, "--nonblocking") != 0)
-        return false;
-    memset(options->selected, true, sizeof options->selected);
-    return true;
+    return strcmp(name, "--nonblocking") == 0 && memset(options->selected, true, sizeof options->selected) != NULL;
 }
 
 bool ct_options_parse(int argc, char **argv, struct ct_options *options)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 from guests import MODULES, Guest, guest_in
 from live_jobs import sanitized
-from test_guest_programs import MODES, Programs
+from test_guest_programs import MODES, SOURCES, Programs
 
 from colltune.machine.compile import COMMON, source_directory
 from colltune.mpi.installation import Installation
@@ -15,7 +15,8 @@ from colltune.profile.parts import part_files, read_parts
 from commands import run_to_end
 from compiled import compiled, program, shared
 
-_UNUSUAL = [("JUMPS", "jump", "1"), ("JUMPS", "throw", "1"), ("THREADS",), ("SIGNALS", "handled-after")]
+_JUMPS = [("JUMPS", how, "1") for how in ("jump", "throw")]
+_UNUSUAL = [*_JUMPS, (SOURCES[-1], "threads_at_once"), ("SIGNALS", "handled-after")]
 _HELD = "1990"  # of the 2,048 that MPICH has
 
 
@@ -24,7 +25,7 @@ def programs(either: Installation, tmp_path_factory: pytest.TempPathFactory) -> 
     """On three ranks: the all-to-all of fewer is the library's."""
     made = Programs(either, tmp_path_factory.mktemp("ends"))
     made.ranks = 3
-    for name in ("ends", "threads", "signals"):
+    for name in ("ends", "signals"):
         made.paths[name.upper()] = program(either.mpicc, f"guest_{name}.c")
     compiler = either.mpicc.with_name("mpicxx")
     made.paths["JUMPS"] = str(compiled(compiler, "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "guest_jumps.cpp"))

@@ -1,6 +1,7 @@
 """Open MPI itself: the agent measures it, the file decides which algorithm runs, and no legal call fails under one."""
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -31,6 +32,7 @@ from colltune.prove.replay.on_workbench import non_default
 from colltune.store.journal import read_journal
 from colltune.store.tuning import JOURNAL, load_tuning
 from commands import run_to_end
+from compiled import program
 
 # What runs, by choice, where the function is not called as the choice.
 FUNCTIONS = {
@@ -313,7 +315,7 @@ def test_doctor_names_what_goes_before_the_rules(openmpi: Installation) -> None:
     assert "ibcast         default, linear, binomial, knomial (by colltune run --via live)" in done.stdout
 
 
-def test_the_open_mpi_of_the_system_is_steered_too(tmp_path: Path) -> None:
+def test_the_open_mpi_of_the_system_is_steered_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Debian's is of the 4.1 series, where the switch of dynamic rules can be set before MPI_Init only."""
     launcher = shutil.which("mpiexec.openmpi")
     if launcher is None:
@@ -326,3 +328,11 @@ def test_the_open_mpi_of_the_system_is_steered_too(tmp_path: Path) -> None:
     for name in ("allreduce", "allgatherv"):
         ok = {s.choice for s in samples if s.status is Status.OK and s.scenario.collective == name}
         assert len(ok) > 3, name
+    # Components that MPI_Init has loaded and dropped are not loaded again for MPI_T: PSM2 takes 0.1 s each time.
+    monkeypatch.setenv("LD_DEBUG", "files")
+    monkeypatch.setenv("LD_DEBUG_OUTPUT", str(tmp_path / "loads"))
+    one_sum = program(Path(launcher).with_name("mpicc.openmpi"), "one_sum.c")
+    colltune("run", "--via", "live", str(out), "--", launcher, "-n", "1", one_sum, code=0)
+    loads = [re.findall(r"file=(\S+/mca_\S+) \[0\];  dynam", one.read_text()) for one in tmp_path.glob("loads.*")]
+    assert any(loads)
+    assert all(len(of_process) == len(set(of_process)) for of_process in loads)

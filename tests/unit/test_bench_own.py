@@ -9,24 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import application_rows
 import bench_gate
 import bench_own
 import bench_predicted
 import bench_variance
 import judge_osu
-from application_rows import (
-    HEAD,
-    Program,
-    Steps,
-    cost_figures,
-    cost_rows,
-    described,
-    figures,
-    programs,
-    ratio,
-    row,
-    saved_by_all,
-)
+from application_rows import HEAD, Program, Steps, cost_figures, cost_rows, figures, programs, ratio, row, saved_by_all
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, Status
 from colltune.judge.verdict import compare_all
 from colltune.store.earlier import GAIN, HISTORY
@@ -176,13 +165,13 @@ def test_every_row_has_the_columns_of_the_head() -> None:
         assert row(program("X"), "4x2", steps).count("|") == columns
     steps = Steps(rules=1, tuning_s=60.0, default_s=[2.0, 2.0, 2.0], tuned_s=[1.0, 1.0, 1.0])
     assert "| 2.000 (2.000 to 2.000) |" in row(program("X"), "8x1", steps)
-    assert row(program("X"), "8x1", steps).endswith("| 60 s | 60 |")
+    assert row(program("X"), "8x1", steps).endswith("| 60 s | 1.00 |")
 
 
 def test_the_programs_are_described_in_full() -> None:
     known = programs()
     assert len({program.code for program in known.values()}) >= 12
-    assert len(described(known)) == len(known) + 2
+    assert len(application_rows.described(known)) == len(known) + 2
     for name, program in known.items():
         assert program.mpi in ("mpich", "openmpi"), name
         assert all((program.title, program.command, program.source, program.why)), name
