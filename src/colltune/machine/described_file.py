@@ -82,7 +82,7 @@ def parse_description(data: bytes) -> tuple[Description | None, list[str]]:
     """The description, None where it has faults, and these, a line each."""
     try:
         held = msgspec.convert(tomllib.loads(data.decode()), _File)
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError, RecursionError) as error:
+    except (ValueError, msgspec.ValidationError, RecursionError) as error:  # also a number of 5,000 digits
         return None, [str(error)]
     forms = {name: _form(name, held.form, body) for name, body in held.collectives.items()}
     faults = [f"needs: {name} is no variable that a tuning may set" for name in held.needs if not _may_be_set(name)]
