@@ -17,7 +17,7 @@ from scipy.stats import t as student
 from application_auto import captured
 from applications import PLAIN_LINK, Place
 from colltune.core.medians import medians_of
-from colltune.core.sample import DEFAULT, Choice, Scenario
+from colltune.core.sample import DEFAULT, Choice, Scenario, grouped
 from colltune.profile.application_profile import time_shares
 from colltune.profile.profile_files import load_profile
 from colltune.store.earlier import GAIN, HISTORY, measurements
@@ -56,7 +56,7 @@ class Steps:
     ``measured``: what all calls of the rules would save in one run, by `run --measure`, with its bounds. ``cost``: of
     each way of being in the program without changing its calls, wall and processor seconds of each run. ``auto_s``:
     whole runs by `run --auto`, ``auto_lost`` the share of them that trying took; ``auto_turns``: turns after them.
-    ``at_most``: see there."""
+    ``at_most``: what the function of this name says, in rows that are read for the tables."""
 
     share: float | None = None
     share_tuned: float | None = None
@@ -269,14 +269,14 @@ def figures(rows: Rows) -> dict[str, Any]:
 
 def _mostly_in_collectives(plain: Rows) -> dict[str, float]:
     """Of codes with rows of over 40% in collectives; of several such rows of a code their geometric mean counts."""
-    codes: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for program, _, steps in plain:
-        if (steps.share or 0.0) > 0.4:
-            gain = steps.gain()[0]
-            codes[program.code].append((gain, max(gain, steps.at_most)))
-    means = [[_geomean(column) for column in zip(*rows, strict=True)] for rows in codes.values()]
-    reached, most = (round(_geomean(column), 3) for column in zip(*means, strict=True)) if means else (1.0, 1.0)
-    return {"codes_over_40_percent": len(means), "geomean_over_40_percent": reached, "at_most_over_40_percent": most}
+    codes = grouped([row for row in plain if (row[2].share or 0.0) > 0.4], lambda row: row[0].code).values()
+    reached = [_geomean([steps.gain()[0] for _, _, steps in rows]) for rows in codes]
+    most = [_geomean([max(steps.gain()[0], steps.at_most) for _, _, steps in rows]) for rows in codes]
+    return {
+        "codes_over_40_percent": len(codes),
+        "geomean_over_40_percent": round(_geomean(reached), 3),
+        "at_most_over_40_percent": round(_geomean(most), 3),
+    }
 
 
 def _geomean(gains: Sequence[float]) -> float:

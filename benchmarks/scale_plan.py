@@ -39,7 +39,7 @@ COST = MeasuringCost(set_up_s=0.05)  # of a pair, as on eight nodes
 def scale_plan() -> dict[str, float]:
     ranks = rank_counts(NODES[-1] * PPN)
     check = ReplaySlice(0.0, CASE_S, 1, len(ranks))
-    needs_s = check.whole_s(LAUNCH_S, 4)
+    needs_s = check.whole_s(LAUNCH_S, ruled=4)
     figures = {"check_needs_s": round(needs_s, 1), "check_limit_s": round(short_limit_s(needs_s), 1)}
     return {**figures, **planned(check), "thinking_share_2048": round(thinking_share(), 4)}
 

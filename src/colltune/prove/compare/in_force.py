@@ -17,7 +17,7 @@ Long calls tell a, short ones s.
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -132,14 +132,17 @@ _EFFORT = Effort(relative_width=0.03, box_s=0.004, fewest=20, most=200)
 def longest_s(decided: Decided, launch_s: float, overhead: float) -> float:
     """Seconds that the comparison takes at most, whatever of ``decided`` is proven (see `FilesComparison`)."""
     cost_s = {scenario: overhead * _EFFORT.expected_cost_s(time_s) for scenario, time_s in decided.default_s.items()}
-    ruled: dict[tuple[str, int, int, Choice], float] = {}
-    for scenario, choice in decided.choices.items():
-        if choice != DEFAULT:
-            place = (scenario.collective, scenario.nodes, scenario.ppn, choice)
-            ruled[place] = min(ruled.get(place, math.inf), cost_s[scenario])
-    beside = _CONTROLS * len({name for name, *_ in ruled}) + _TOUCHED
-    measuring_s = sum(sorted(ruled.values())[:_MOST_RULED]) + beside * fmean(cost_s.values() or [0.0])
-    return _ROUNDS * 2 * _LAUNCHES * (launch_s + measuring_s)
+    ruled = {scenario: choice for scenario, choice in decided.choices.items() if choice != DEFAULT}
+    beside = _CONTROLS * len({scenario.collective for scenario in ruled}) + _TOUCHED
+    measuring_s = sum(cost_s[scenario] for scenario in _shortest(ruled.items(), decided.default_s.__getitem__))
+    return _ROUNDS * 2 * _LAUNCHES * (launch_s + measuring_s + beside * fmean(cost_s.values() or [0.0]))
+
+
+def _shortest(calls: Iterable[tuple[Scenario, Choice]], time_s: Callable[[Scenario], float]) -> list[Scenario]:
+    """The shortest call of each choice in each shape, as many as are compared: the search of the file costs it most."""
+    by_time = sorted(calls, key=lambda call: time_s(call[0]))
+    firsts = {(s.collective, s.nodes, s.ppn, choice): s for s, choice in reversed(by_time)}
+    return sorted(firsts.values(), key=time_s)[:_MOST_RULED]
 
 
 @dataclass(frozen=True)
@@ -225,10 +228,7 @@ class FilesComparison:
             controls += controls_of[1:]
         controls += [s for s in self._touched(kept, tuning) if s not in {*controls, *shortest}]
         controls.sort(key=self.time_s)
-        # The shortest call of each choice in each shape: there the search of the file costs most.
-        by_time = sorted(kept, key=lambda result: self.time_s(result.scenario))
-        firsts = {(r.scenario.collective, r.scenario.nodes, r.scenario.ppn, r.choice): r for r in reversed(by_time)}
-        ordered = sorted((r.scenario for r in firsts.values()), key=self.time_s)[:_MOST_RULED]
+        ordered = _shortest(((result.scenario, result.choice) for result in kept), self.time_s)
         left_s = self.deadline_s - self.bench.now_s()
         launches = _LAUNCHES
         while launches > FEWEST_LAUNCHES and self._round_s([*shortest, *controls, *ordered], launches) > left_s:
