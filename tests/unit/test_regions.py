@@ -1,5 +1,6 @@
 """Decisions as regions, as people read them, and as claims."""
 
+import math
 from collections import Counter
 from statistics import median
 
@@ -13,7 +14,7 @@ from colltune.core.proven import Decision, Verdict, mean_of_kept
 from colltune.core.rules import Region, Rule, RuleSet, Span
 from colltune.core.sample import DEFAULT, Choice, Scenario, SizeBasis
 from colltune.core.space import neighbours
-from colltune.prove.audit.claims import COMPARISONS, Claim, ProofTime, claims_of, cut_in_two
+from colltune.prove.audit.claims import COMPARISONS, Claim, ProofTime, claims_of, cut_in_two, planned_launches
 from colltune.report.diff_text import format_region
 
 TWO = RuleSet(
@@ -113,7 +114,8 @@ def test_claims_hold_what_departs_from_the_default_once_each(table: dict[Scenari
     claims = claims_in(table, most)
     held = Counter((scenario, claim.choice) for claim in claims for scenario in claim.scenarios)
     assert held == Counter(pair for pair in table.items() if pair[1] != DEFAULT)
-    assert len(claims) <= max(most, len(claims_in(table)))
+    # Where there is no time for all, half of it is for cuts.
+    assert len(claims) <= max(most, len(claims_in(table)) + most // 2 + 1)
 
 
 @given(tables)
@@ -154,6 +156,29 @@ def test_a_region_is_cut_only_where_there_is_time_for_one_claim_more_of_its_call
     # What is left is enough for one more claim of short calls, and not for one of long ones.
     assert {frozenset(one) for one in claims(24 * 1.25 / 0.6)} == {frozenset(s) for s in ({8}, {64}, {512, 4096})}
     assert len(claims(1e6)) == 3  # what is even and narrow is not cut
+
+
+def test_where_few_launches_fit_a_claim_takes_fewer_comparisons() -> None:
+    """Two in each launch that is planned; where there is no time for all claims, half of it is for cuts."""
+    gains = {scenario: 0.1 * math.log2(scenario.size_bytes) for scenario in GRID}
+
+    def count(table: dict[Scenario, Choice], cost_s: float, launch_s: float) -> int:
+        time = ProofTime(60.0, dict.fromkeys(table, cost_s), launch_s)
+        return len(claims_of(table, gains, dict.fromkeys(table, 1.0), time))
+
+    one, two = dict.fromkeys(GRID[:24], RING), dict.fromkeys(GRID, RING)
+    # 36 s for comparisons, of which one more claim may take 18: twelve comparisons in six launches, 24 in twelve.
+    assert [count(one, cost_s, 5.0) for cost_s in (1.5, 1.6)] == [2, 1]
+    assert [count(one, cost_s, 0.0) for cost_s in (0.75, 0.8)] == [2, 1]
+    assert [count(two, cost_s, 0.0) for cost_s in (0.75, 0.8)] == [3, 2]
+
+
+def test_launches_are_as_many_as_fit_and_no_fewer_than_prove_anything() -> None:
+    fitting = [planned_launches(time_s, 5.0) for time_s in (0.0, 15.0, 20.0, 25.0, 36.0, 60.0, 150.0, 300.0, 1e4)]
+    assert fitting == [3, 3, 3, 4, 6, 6, 10, 12, 12]
+    assert planned_launches(60.0, 0.0) == 12
+    assert [planned_launches(300.0, 5.0, done) for done in (4, 11, 12, 30)] == [8, 1, 1, 1]
+    assert [planned_launches(12.0, 5.0, done) for done in (0, 1, 2, 5)] == [3, 2, 2, 1]
 
 
 def test_one_scenario_cannot_be_cut() -> None:

@@ -140,7 +140,7 @@ class PatternProof:
             * EFFORT.comparison_cost_s(decided.default_s.get(scenario, decided.default_s[plain]), expected[scenario])
             for scenario, (plain, _) in asked.items()
         }
-        time = ProofTime(deadline_s - self.clock(), costs_s)
+        time = ProofTime(deadline_s - self.clock(), costs_s, self.launch_s)
         claims = claims_of(choices, expected, weights, time)
         if not claims:
             return []

@@ -252,8 +252,7 @@ class Proof:
             for scenario, choice in decided.choices.items()
             if choice != DEFAULT
         }
-        once_s = self.launch_s if self.bench.by_launches else 0.0
-        time = ProofTime(deadline_s - self.bench.now_s(), costs_s, once_s)
+        time = ProofTime(deadline_s - self.bench.now_s(), costs_s, self.launch_s, self.bench.by_launches)
         claims = claims_of(decided.choices, decided.gains, weights, time)
         if not claims:
             return Judged((), 0.0)

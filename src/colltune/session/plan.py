@@ -292,7 +292,7 @@ def _buy(plan: TimePlan, calls: Sequence[tuple[float, float]], comparison_s: flo
         plan.total_s * cores / 3600.0,
         min(measuring_s / grid_s, 1.0) if grid_s > 0.0 else 1.0,
         called / sum(weight for _, weight in calls) if calls else 1.0,
-        most_claims(comparison_s, audit_s),
+        most_claims(comparison_s, audit_s, plan.launch_s),
     )
 
 

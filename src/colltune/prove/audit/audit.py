@@ -22,7 +22,7 @@ from colltune.core.switchback import Standing
 from colltune.judge.evidence import FEWEST_LAUNCHES, Reference, log_evidence, scatter_of, share_of_nulls
 from colltune.measure.contract import Effort, Source
 from colltune.prove.audit.case import MOST_LAUNCHES, Case
-from colltune.prove.audit.claims import Claim
+from colltune.prove.audit.claims import Claim, planned_launches
 from colltune.prove.audit.comparing import Elsewhere, compare
 from colltune.prove.audit.effects import ChoiceEffect, Deviations, Group, Seen, deviations_of
 from colltune.prove.audit.harm import spared
@@ -37,8 +37,8 @@ EFFORT = Effort(relative_width=0.04, box_s=0.004, fewest=8, most=100)
 _HERE_ALONE = frozenset({Status.INAPPLICABLE, Status.UNMEASURED})
 # A launch in which more of the time of its comparisons was disturbed is no evidence.
 _DISTURBED_SHARE = 0.2
-# Launches that are planned with at first, and the most there are; of the time, what they may take by themselves.
-_FIRST_LAUNCHES, _MOST_PLANNED, _LAUNCH_SHARE = 4, 12, 0.3
+# Launches in which a claim that is open is expected to come to its end.
+_TO_THE_END = 4
 # In one launch a claim is compared at so many scenarios at most: what the launch has of its own does not average out.
 _MOST_LOOKS = 6
 # Of the time that is left, what one comparison may take.
@@ -172,9 +172,9 @@ class Audit:
 
         And with the scenarios of those that are kept, which were not all compared.
         """
-        launches = {Verdict.OPEN: _FIRST_LAUNCHES, Verdict.KEPT: 1}
+        launches = {Verdict.OPEN: _TO_THE_END, Verdict.KEPT: 1}
         left = [case for case in self._cases if case.verdict in launches]
-        looks = [min(self._looks(case, _FIRST_LAUNCHES), self._most_looks(case)) for case in left]
+        looks = [min(self._looks(case, _TO_THE_END), self._most_looks(case)) for case in left]
         return sum(launches[case.verdict] * n * self._cost_s(case) for n, case in zip(looks, left, strict=True))
 
     def _is_worth_a_launch(self, deadline_s: float) -> bool:
@@ -235,11 +235,8 @@ class Audit:
         return self._costs.likely_s(case.usual_cost_s)
 
     def _launches_to_come(self, left_s: float) -> int:
-        """After the one at hand: as many as leave most of the time to comparisons, and at first as many as it takes."""
-        if self._paid_launches:
-            return self._paid_launches - 1
-        planned = int(_LAUNCH_SHARE * left_s / max(self.launch_s, 1e-3))
-        return max(min(planned, _MOST_PLANNED - self.launches), _FIRST_LAUNCHES - self.launches, 0)
+        """After the one at hand."""
+        return (self._paid_launches or planned_launches(left_s, self.launch_s, self.launches - 1)) - 1
 
     def _plan(self, begun: Collection[int], quota_s: float, launches: int, *, together: bool) -> list[tuple[Case, int]]:
         """What is compared in the rest of a launch, and how often: what brings most for its time first.

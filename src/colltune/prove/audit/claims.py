@@ -18,16 +18,23 @@ from numpy.typing import NDArray
 
 from colltune.core.sample import DEFAULT, Choice, Scenario
 from colltune.core.space import connected, neighbours
+from colltune.judge.evidence import FEWEST_LAUNCHES
 
 Floats = NDArray[np.float64]
 # Doublings of the nodes, the ranks per node and the size that count as equally far.
 _DOUBLINGS = (1.0, 1.0, 2.0)
 # A region in which the expected log speed-ups differ by less than this and that spans less than so much is not cut.
 _EVEN, _NARROW = 0.02, 1.5
-# A claim takes about so many comparisons; and more claims than this make tables that nobody reads.
-COMPARISONS, MOST_CLAIMS = 24, 240
-# Of the time for a proof, what launches are expected to take.
-_LAUNCH_SHARE = 0.4
+# Launches that are planned with: as many as take the first share of the time by themselves, and no more than so many.
+_LAUNCH_SHARE, _MOST_PLANNED = 0.3, 12
+# Where these are fewer than so many, as many of them as take the second share.
+_FIRST_LAUNCHES, _FIRST_SHARE = 6, 0.85
+# A claim takes about so many comparisons in each of them; and more claims than this make tables that nobody reads.
+_IN_A_LAUNCH, MOST_CLAIMS = 2, 240
+# A claim takes so many comparisons, where there is time for all launches.
+COMPARISONS = _MOST_PLANNED * _IN_A_LAUNCH
+# Of the time for a proof, what comparisons have; of that, what cuts may take, however many claims there are.
+_COMPARING_SHARE, _FOR_CUTS = 0.6, 0.5
 # What a cut by place alone counts beside one by the gain: variance of log speed-up for a whole unit of distance.
 _BY_PLACE = 0.02**2
 
@@ -82,26 +89,35 @@ def places_of(scenarios: Sequence[Scenario]) -> Floats:
 
 @dataclass(frozen=True)
 class ProofTime:
-    """``time_s`` seconds for a proof, in which a comparison takes ``costs_s``, by scenario.
+    """``time_s`` seconds for a proof, in which a launch takes ``launch_s``, and a comparison ``costs_s``, by scenario.
 
-    ``launch_s``: what a launch takes, where each call is compared once in each; else 0.
+    ``once``: each call is compared once in each launch, all of them together.
     """
 
     time_s: float
     costs_s: Mapping[Scenario, float]
     launch_s: float = 0.0
+    once: bool = False
 
     @property
     def most(self) -> int:
         """Claims, as far as the number of launches lets bring them to an end."""
-        if not self.launch_s:
+        if not self.once:
             return MOST_CLAIMS
         launches = max(self.time_s, 0.0) / (self.launch_s + sum(self.costs_s.values()))
         return min(max(int(launches * len(self.costs_s) / COMPARISONS), 1), MOST_CLAIMS)
 
     def claim_s(self, claim: Claim) -> float:
         """What its comparisons take until it is proven or refused."""
-        return COMPARISONS * median(self.costs_s[scenario] for scenario in claim.scenarios)
+        comparisons = _IN_A_LAUNCH * planned_launches(self.time_s, self.launch_s)
+        return comparisons * median(self.costs_s[scenario] for scenario in claim.scenarios)
+
+
+def planned_launches(left_s: float, launch_s: float, done: int = 0) -> int:
+    """How many the time is divided among, with ``done`` before: what a launch does to a choice only more of them tell."""
+    fitting = max(left_s, 0.0) / max(launch_s, 1e-3)
+    first = min(max(int(_FIRST_SHARE * fitting), FEWEST_LAUNCHES - done), _FIRST_LAUNCHES - done)
+    return max(min(1 + int(_LAUNCH_SHARE * fitting), _MOST_PLANNED - done), first, 1)
 
 
 def claims_of(
@@ -121,14 +137,10 @@ def claims_of(
     return sorted(_cut(whole, time), key=lambda claim: -claim.expected_gain)
 
 
-def most_claims(comparison_s: float, time_s: float) -> int:
-    """As many as can be brought to an end in ``time_s``, where each comparison takes ``comparison_s``."""
-    return min(int(_comparing_s(time_s) / (COMPARISONS * comparison_s)), MOST_CLAIMS) if comparison_s > 0.0 else 0
-
-
-def _comparing_s(time_s: float) -> float:
-    """What launches leave of it."""
-    return (1.0 - _LAUNCH_SHARE) * max(time_s, 0.0)
+def most_claims(comparison_s: float, time_s: float, launch_s: float) -> int:
+    """As many as can be brought to an end in ``time_s``, where a comparison and a launch take so long."""
+    claim_s = _IN_A_LAUNCH * planned_launches(time_s, launch_s) * comparison_s
+    return min(int(_COMPARING_SHARE * max(time_s, 0.0) / claim_s), MOST_CLAIMS) if claim_s > 0.0 else 0
 
 
 def cut_in_two(claim: Claim) -> tuple[Claim, Claim] | None:
@@ -146,9 +158,13 @@ def _connected(decided: Mapping[Scenario, Choice]) -> list[tuple[Choice, list[Sc
 
 
 def _cut(claims: Sequence[Claim], time: ProofTime) -> list[Claim]:
-    """By the cuts that tell most of the gain for the time that one more claim takes."""
+    """By the cuts that tell most of the gain for the time that one more claim takes.
+
+    Where there is no time for all claims some have none in any case, and parts that gain most should not be among them.
+    """
     claim_s, most = time.claim_s, time.most
-    left_s = _comparing_s(time.time_s) - sum(map(claim_s, claims))
+    comparing_s = _COMPARING_SHARE * time.time_s
+    left_s = max(comparing_s - sum(map(claim_s, claims)), _FOR_CUTS * comparing_s)
     done: list[Claim] = []
     open_cuts: list[tuple[float, int, float, Claim, tuple[Claim, Claim]]] = []
     number = count()
