@@ -73,7 +73,7 @@ class MemoryBench(WithoutMpi):
         return DEFAULT
 
     def now_s(self) -> float:
-        return len(self.launches) * self.launch_s + sum(launch.now_s for launch in self.launches)
+        return sum(launch.launches * self.launch_s + launch.now_s for launch in self.launches)
 
     def launch(self, seed: int, *, on_event: Event = unheard) -> SimulatedSource:
         return self._launched(seed, self.truth)

@@ -164,8 +164,9 @@ def test_what_is_cut_off_in_the_measuring_is_provisional_and_goes_on(kind: type[
     assert load_tuning(tmp_path).rule_sets["bcast"].departs
     after = read_journal(tmp_path / JOURNAL).samples
     assert after[: len(before)] == before
-    pairs = [(sample.scenario, sample.choice) for sample in after]
-    assert len(pairs) == len(set(pairs))
+    # Nothing is measured anew in the launch of the campaign; what competes is looked at again in later ones.
+    pairs = [(sample.scenario, sample.choice) for sample in after if sample.launch == 1]
+    assert len(pairs) == len(set(pairs)) > len(after) // 3
 
 
 @pytest.mark.parametrize("kind", BENCHES)

@@ -129,7 +129,7 @@ class AlltoallvExploration:
                 clock=self.clock,
                 stop=self.stop,
             ).run()
-            medians, known, rounds = medians_of(outcome.samples), outcome.samples, rounds + 1
+            medians, known, rounds = medians_of(outcome.for_choosing), outcome.samples, rounds + 1
             nearer = self._nearer(medians, spaces[COLLECTIVE])
             over = self.clock() - began_s >= self.budget_s
             if outcome.interrupted or not nearer or over or rounds > _ROUNDS:
@@ -139,7 +139,7 @@ class AlltoallvExploration:
         if outcome.interrupted or not medians:
             return outcome, Decided({}, {}, {})
         models = models_of(learners, outcome, medians, grid_alone=True)
-        decided = decide(models, spaces, outcome.samples, lambda _scenario: DEFAULT, _PROMISING)
+        decided = decide(models, spaces, outcome.for_choosing, lambda _scenario: DEFAULT, _PROMISING)
         return outcome, Decided.together(decided.values())
 
     def _nearer(

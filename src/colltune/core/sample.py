@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from enum import StrEnum
-from statistics import median
+from statistics import fmean, median
 from typing import NamedTuple, TypeVar
 
 from colltune.core.disturbance import Load
@@ -224,6 +224,17 @@ class Sample:
         if not self.times_s:
             raise ValueError(f"no time was measured: {self.status} {self.scenario} {self.choice}")
         return median(self.times_s)
+
+    def for_choosing(self) -> "Sample":
+        """By which choices are made: times half way, as ratios go, from the slowest rank's to the mean over ranks.
+
+        A rule has to win by both. What disturbed a repetition is in both means, so it leaves the times as they are.
+        """
+        if not self.osu_mean_s or not self.times_s:
+            return self
+        part = math.sqrt(min(self.osu_mean_s / fmean(self.times_s), 1.0))
+        kept_s = None if self.kept_s is None else part * self.kept_s
+        return replace(self, times_s=tuple(part * time_s for time_s in self.times_s), kept_s=kept_s)
 
 
 class Heaps(NamedTuple):

@@ -8,6 +8,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import accumulate
 from statistics import median
 
@@ -24,6 +25,7 @@ from colltune.learn.expected_gain import ExpectedGain
 from colltune.measure.contract import Effort, Source
 from colltune.schedule.contract import Task
 from colltune.schedule.durations import Durations
+from colltune.search.contenders import as_in_first_launch
 from colltune.search.point_queue import PointQueue
 
 # Trials, warm-up, the calls back to back and the synchronisation, over the time box of a choice.
@@ -61,6 +63,11 @@ class Outcome:
     reasons: Mapping[str, StopReason | str]
     elapsed_s: float
     interrupted: bool
+
+    @cached_property
+    def for_choosing(self) -> tuple[Sample, ...]:
+        """The samples with the times by which choices are made."""
+        return tuple(as_in_first_launch(sample.for_choosing() for sample in self.samples))
 
 
 @dataclass
@@ -113,7 +120,7 @@ class Campaign:
             name: PointQueue(self.spaces[name], learner, self._durations) for name, learner in self.learners.items()
         }
         for name, queue in self._queues.items():
-            queue.know([sample for sample in self.known if sample.scenario.collective == name])
+            queue.know([sample.for_choosing() for sample in self.known if sample.scenario.collective == name])
             queue.exclude(choice for collective, choice in self._broken if collective == name)
         interrupted = False
         try:
@@ -277,7 +284,8 @@ class Campaign:
         self._spent_s[collective] += cost_s
         self._durations.tell([self._in_full(sample, point.repetitions) for sample in priced])
         # What others disturbed is asked for no more in this run, and nothing is known of it.
-        self._queues[collective].know([sample for sample in priced if sample.status is not Status.DISTURBED])
+        told = [sample.for_choosing() for sample in priced if sample.status is not Status.DISTURBED]
+        self._queues[collective].know(told)
         if broken := broken_choices(samples) - self._broken:
             self._broken |= broken
             self._queues[collective].exclude(choice for _, choice in broken)

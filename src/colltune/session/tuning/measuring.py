@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from colltune.bench.contract import Bench
 from colltune.bench.parallel import lanes_of
+from colltune.core.errors import LaunchError
 from colltune.core.medians import medians_of
 from colltune.core.proven import TimeShare
-from colltune.core.sample import Sample, Status
+from colltune.core.sample import Sample, Scenario, Status
 from colltune.core.space import Model, Space
 from colltune.core.stop import INTERRUPTIONS, StopRequest
 from colltune.core.topology import Topology
@@ -19,11 +20,15 @@ from colltune.measure.contract import Launch
 from colltune.prove.replay.on_workbench import replay_slice
 from colltune.prove.time_plan import TimePlan
 from colltune.search.campaign import Campaign, Outcome, models_of
+from colltune.search.contenders import contenders
 from colltune.search.reuse import LOOK_SHARE, Reused, reused
 from colltune.session.tuning.options import Listener, TuneOptions
 from colltune.store.earlier import Earlier
 from colltune.store.journal import Journal
 
+# What competes is looked at again in so many launches, where one takes less than a part of the time that is left, and
+# within a part of that.
+_FURTHER_LAUNCHES, _CHEAP_LAUNCH, _AGAIN_SHARE = 2, 0.01, 0.1
 # The time of a launch with its end, over that of a launch until it is ready.
 _LAUNCH_AND_END = 1.3
 
@@ -114,9 +119,42 @@ class Measuring:
             source.close()
         launch_s += now_s() - before_s
         share = TimeShare(source.launches, outcome.elapsed_s, source.inside_s, launch_s)
-        models = models_of(learners, outcome, medians_of(outcome.samples), grid_alone=options.gate)
+        if options.gate and not outcome.interrupted:
+            known = {sample.scenario for sample in campaign.known}
+            outcome = self._with_contenders(outcome, known, plan, source.launches)
+            for name, learner in learners.items():
+                later = (sample for sample in outcome.for_choosing if sample.launch > source.launches)
+                learner.tell([sample for sample in later if sample.scenario.collective == name])
+        models = models_of(learners, outcome, medians_of(outcome.for_choosing), grid_alone=options.gate)
         lanes = None if campaign.lanes is None else campaign.lanes.packer.topology
         return CampaignResult(outcome, models, share, plan, before.holding, before.changed, lanes)
+
+    def _with_contenders(self, outcome: Outcome, known: Collection[Scenario], plan: TimePlan, launches: int) -> Outcome:
+        """What competes in ``outcome``, but for what is ``known``, looked at again in further launches, where cheap."""
+        bench, left_s = self.bench, plan.proven_by_s - self.bench.now_s()
+        most_s = _AGAIN_SHARE * left_s / _FURTHER_LAUNCHES - plan.launch_s
+        if bench.by_launches or plan.launch_s > _CHEAP_LAUNCH * left_s:
+            return outcome
+        new = [sample for sample in outcome.for_choosing if sample.scenario not in known]
+        points = contenders(new, self.spaces, bench.baseline, most_s)
+        for number in range(launches + 1, launches + 1 + _FURTHER_LAUNCHES) if points else ():
+            self.listener.stage(f"looking again at {format_count(len(points), 'shape and size', 'shapes and sizes')}")
+            source = bench.launch(self.options.seed + number)
+            source.until_s = plan.proven_by_s - (1.0 - _AGAIN_SHARE) * left_s + plan.grace_s
+            again: list[Sample] = []
+            try:
+                with self.stop.cuts():
+                    for _, samples in source.measure(iter(points), self.options.effort):
+                        again += (looked := [replace(sample, launch=number) for sample in samples])
+                        self.journal.append(looked)
+            except (LaunchError, *INTERRUPTIONS) as error:
+                self.listener.note(f"looking again ended early: {error or type(error).__name__}")
+                break
+            finally:
+                source.close()
+                if not source.disturbed:
+                    outcome = replace(outcome, samples=(*outcome.samples, *again))
+        return outcome
 
     def _campaign(self, source: Launch, learners: Mapping[str, Learner]) -> Campaign:
         return Campaign(

@@ -160,8 +160,8 @@ class _Tuner:
         return Space(collective, fitting, bench.legal, lambda scenario: share.get(scenario, least))
 
     def _decided(self, spaces: Mapping[str, Space], measured: CampaignResult) -> dict[str, Decided]:
-        bench, samples = self.bench, measured.outcome.samples
-        overhead = self.options.effort.overhead(samples)
+        bench, samples = self.bench, measured.outcome.for_choosing
+        overhead = self.options.effort.overhead(measured.outcome.samples)
         costs = ClaimCosts(
             max(measured.plan.proven_by_s - bench.now_s(), 0.0),
             lambda default_s, gain: COMPARISONS * overhead * PROOF_EFFORT.comparison_cost_s(default_s, gain),
@@ -180,7 +180,7 @@ class _Tuner:
     def _decisions(
         self, spaces: Mapping[str, Space], measured: CampaignResult, decided: Mapping[str, Decided], held: Held
     ) -> Decisions:
-        choices, samples = {name: of_name.choices for name, of_name in decided.items()}, measured.outcome.samples
+        choices, samples = {name: of_name.choices for name, of_name in decided.items()}, measured.outcome.for_choosing
         fixed = self._reproducible(choices, samples) if self.options.reproducible else {}
         to_prove = {name: chosen for name, chosen in choices.items() if name not in fixed}
         return Decisions(self.bench, spaces, measured.models, samples, to_prove, fixed, held, self.options.gate)
@@ -211,7 +211,7 @@ class _Tuner:
             deadline_s=plan.proven_by_s,
             grace_s=plan.grace_s,
             launch_s=plan.launch_s,
-            samples=decisions.samples,
+            samples=measured.outcome.samples,
             effort=options.effort,
             grid=[scenario for space in decisions.spaces.values() for scenario in space.scenarios],
             listener=self.listener,

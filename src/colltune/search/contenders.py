@@ -1,0 +1,64 @@
+"""A second look at what competes: side by side, in further launches, before anything is chosen.
+
+Between launches all choices of a call move together, and one of them by itself: the fastest of many in a single launch
+is partly luck (Hunold and Carpen-Amarie, *Reproducible MPI benchmarking is still not as easy as you think*, TPDS 2016).
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean
+
+from colltune.core.medians import medians_of
+from colltune.core.sample import Choice, Sample, Scenario, grouped
+from colltune.core.space import Point, Space
+
+# What is slower than the fastest by more, as a log ratio, is taken to be slower in other launches too.
+_CLOSE = 0.35
+# Repetitions of each look.
+_REPETITIONS = 10
+
+
+def contenders(
+    samples: Sequence[Sample], spaces: Mapping[str, Space], baseline: Callable[[Scenario], Choice], most_s: float
+) -> list[Point]:
+    """What may well be the fastest, with the baseline beside it, where several may: what weighs most for its time.
+
+    ``samples``: with the times by which choices are made. ``most_s``: seconds that one look at all of it may take.
+    """
+    costs_s = {(sample.scenario, sample.choice): sample.cost_s for sample in samples}
+    asked: list[tuple[float, float, Point]] = []
+    for scenario, pairs in grouped(medians_of(samples).items(), lambda pair: pair[0][0]).items():
+        times_s = {choice: time_s for (_, choice), time_s in pairs}
+        most = math.exp(_CLOSE) * min(times_s.values())
+        close = [choice for choice, time_s in times_s.items() if time_s <= most]
+        default = baseline(scenario)
+        if default in times_s and len(close) > 1:
+            choices = tuple(dict.fromkeys([default, *close]))
+            cost_s = sum(costs_s[scenario, choice] for choice in choices)
+            worth = spaces[scenario.collective].weight(scenario) / max(cost_s, 1e-9)
+            asked.append((worth, cost_s, Point(scenario, choices, _REPETITIONS)))
+    points = []
+    for _, cost_s, point in sorted(asked, key=lambda one: -one[0]):
+        most_s -= cost_s
+        if most_s < 0.0:
+            break
+        points.append(point)
+    return points
+
+
+def as_in_first_launch(samples: Iterable[Sample]) -> Iterator[Sample]:
+    """Later launches without what they have in common: the mean, by scenario, over the choices that both looked at."""
+    for some in grouped(samples, lambda sample: sample.scenario).values():
+        launches = grouped(some, lambda sample: sample.launch)
+        if len(launches) == 1:
+            yield from some
+            continue
+        first = {choice: time_s for (_, choice), time_s in medians_of(launches[min(launches)]).items()}
+        for launch, own in sorted(launches.items()):
+            here = {choice: time_s for (_, choice), time_s in medians_of(own).items()}
+            both = here.keys() & first.keys() if launch != min(launches) else ()
+            factor = math.exp(fmean(math.log(first[choice] / here[choice]) for choice in sorted(both))) if both else 1.0
+            for sample in own:
+                times_s = tuple(factor * time_s for time_s in sample.times_s)
+                yield sample if factor == 1.0 else replace(sample, times_s=times_s)
