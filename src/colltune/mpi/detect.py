@@ -119,7 +119,6 @@ def mpi_at_hand(
     mpiexec: str | None = None,
     build: str = "",
     compiles: bool = True,
-    run: Runner = run_command,
 ) -> Installation:
     """The MPI of the launcher that ``command`` begins with, or of ``mpiexec``, else the nearest; raises as find_mpi.
 
@@ -130,7 +129,7 @@ def mpi_at_hand(
     path = given_by_wrapper(command).get("PATH", environment.get("PATH", ""))
     there = place is not None and shutil.which(command[place], path=path) is not None
     named = mpiexec or (command[place] if place is not None and there else None)
-    here = find_mpi(named, {**environment, "PATH": path}, compiles=compiles, run=run)
+    here = find_mpi(named, {**environment, "PATH": path}, compiles=compiles)
     if build and here.build != build:
         raise InputError(
             f"the MPI that is here ({here.mpiexec}, build {here.build[:12]}) is not the one that was tuned"
@@ -183,11 +182,9 @@ def _find_mpiexec(mpiexec: str | None, environment: Mapping[str, str], python_bi
     raise InputError(f"there is no mpiexec: {beside}", _INSTALL)
 
 
-def identify_launcher(
-    mpiexec: str, environment: Mapping[str, str], *, run: Runner = run_command
-) -> tuple[Library, str]:
+def identify_launcher(mpiexec: str, environment: Mapping[str, str]) -> tuple[Library, str]:
     """The MPI that ``mpiexec`` starts and its version, as it says itself. Raises InputError where it does not run."""
-    _, library, version = _ask_launcher(_find_mpiexec(mpiexec, environment, None), environment, run)
+    _, library, version = _ask_launcher(_find_mpiexec(mpiexec, environment, None), environment, run_command)
     return library, version
 
 

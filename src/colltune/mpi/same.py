@@ -15,7 +15,7 @@ from typing import NoReturn
 from colltune.core.errors import InputError
 from colltune.core.sample import Environment
 from colltune.machine.compile import MPI_LIBRARY
-from colltune.mpi.detect import Runner, find_library, identify_launcher, mpi_at_hand, run_command
+from colltune.mpi.detect import find_library, identify_launcher, mpi_at_hand, run_command
 from colltune.mpi.installation import COMMON_NAMES, Installation, Library
 from colltune.mpi.libraries import record_of
 from colltune.mpi.program import given_by_wrapper, launcher_place
@@ -38,7 +38,6 @@ class TunedMpi:
     variables: Mapping[str, str]
     environ: Mapping[str, str]
     values: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    run: Runner = run_command
 
     def check_command(self, command: Sequence[str]) -> str:
         """Raises InputError where ``command`` would use another MPI, or one that does not read the files.
@@ -50,7 +49,7 @@ class TunedMpi:
         launcher = command[place] if place is not None else None
         kind = self._require_launcher(launcher, environ)
         library: Path | None
-        loaded = linked_mpi(command[0 if place is None else place + 1 :], environ, self.run)
+        loaded = linked_mpi(command[0 if place is None else place + 1 :], environ)
         if loaded is not None:
             program, library = loaded
             self._require_build(library, f"{program} loads {library}")
@@ -69,7 +68,7 @@ class TunedMpi:
         """The MPI that ``launcher`` is of; UNKNOWN for one of the site's own, or of a scheduler."""
         if launcher is None or self.tuned.mpi == Library.DESCRIBED:
             return Library.UNKNOWN
-        library, version = identify_launcher(launcher, environ, run=self.run)
+        library, version = identify_launcher(launcher, environ)
         here = self.tuned
         if library is Library.UNKNOWN:
             return library
@@ -86,24 +85,19 @@ class TunedMpi:
         """
         path = shutil.which(launcher, path=environ.get("PATH", "")) if launcher is not None else None
         if path is not None:
-            library = find_library(Path(path).absolute(), kind, environ, run=self.run)
+            library = find_library(Path(path).absolute(), kind, environ)
             if library is not None:
                 self._require_build(library, f"{path} belongs to {library}")
                 return library
-        library = self._nearest(environ)
+        try:  # of the MPI beside this Python or on PATH, if it is the build that was tuned
+            library = mpi_at_hand((), environ, build=self.tuned.mpi_build, compiles=False).libmpi
+        except InputError:
+            library = None
         if library is None and (named := self.tuned.libmpi):
             if not Path(named).is_file():
                 self._refuse(f"its library {named} is not here any more")
             self._require_build(Path(named), f"{named} was put in its place")
         return library
-
-    def _nearest(self, environ: Mapping[str, str]) -> Path | None:
-        """The library of the MPI beside this Python or on PATH, if it is the build that was tuned."""
-        try:
-            installation = mpi_at_hand((), environ, build=self.tuned.mpi_build, compiles=False, run=self.run)
-        except InputError:
-            return None
-        return installation.libmpi
 
     def _require_build(self, library: Path, what: str) -> None:
         # The library of the standard ABI stands beside the one that was tuned, and reads the same files.
@@ -133,12 +127,12 @@ class TunedMpi:
         return failure
 
 
-def require_loaded(program: Path, mpi: Installation, environ: Mapping[str, str], run: Runner = run_command) -> None:
+def require_loaded(program: Path, mpi: Installation, environ: Mapping[str, str]) -> None:
     """Raises InputError where ``program``, compiled for ``mpi``, would load another MPI than that in ``environ``.
 
     Builds of one ABI have a library of one name: a path of the environment decides then whose it is.
     """
-    loaded = linked_mpi([str(program)], environ, run)
+    loaded = linked_mpi([str(program)], environ)
     if loaded is not None and digest_of(loaded[1]) != mpi.build:
         raise InputError(
             f"programs for {mpi.mpiexec} load {loaded[1]} here, and not its own {mpi.libmpi}",
@@ -146,7 +140,7 @@ def require_loaded(program: Path, mpi: Installation, environ: Mapping[str, str],
         )
 
 
-def linked_mpi(words: Sequence[str], environ: Mapping[str, str], run: Runner = run_command) -> tuple[str, Path] | None:
+def linked_mpi(words: Sequence[str], environ: Mapping[str, str]) -> tuple[str, Path] | None:
     """The first program among ``words`` that says which MPI it loads, and that library; options come before it."""
     asked = 0
     for word in words:
@@ -161,7 +155,7 @@ def linked_mpi(words: Sequence[str], environ: Mapping[str, str], run: Runner = r
         asked += 1
         quiet = {name: value for name, value in environ.items() if name != "LD_PRELOAD"}
         try:
-            answer = run(["ldd", str(Path(path).absolute())], quiet)
+            answer = run_command(["ldd", str(Path(path).absolute())], quiet)
         except OSError:
             return None
         for line in answer.text.splitlines():
