@@ -38,7 +38,7 @@ def env(
         raise InputError(f"--mpiexec {mpiexec} is not a program on this machine", "Give the path of an mpiexec")
     tuning = load_deployable(tuned, provisional=provisional)
     force = put_in_force(tuned, tuning, os.environ)
-    unsure = force.check_mpi([mpiexec]) if mpiexec else force.check_mpi_here()
+    unsure = force.check_mpi([mpiexec]) if mpiexec else force.mpi.check_here()
     notes = [f"warning: {unsure}"] if unsure else []
     if mpiexec and (name := Path(mpiexec).name) != "mpiexec":
         notes.append(f"start your programs by {name}")

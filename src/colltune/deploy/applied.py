@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from colltune.deploy.faults import require_sound
+from colltune.machine.compile import PRELOAD, cache_directory, preload_variables
 from colltune.mpi.detect import mpi_at_hand
 from colltune.mpi.libraries import record_of
 from colltune.mpi.program import tuned_command
@@ -46,23 +47,16 @@ class AppliedTuning:
 
         Returns what could not be found out, "" for nothing.
         """
-        return self._mpi().check_command(replace(self, exported={}).command(command))
+        return self.mpi.check_command(replace(self, exported={}).command(command))
 
-    def check_mpi_here(self) -> str:
-        """The same of whatever program is started from ``around``."""
-        return self._mpi().check_here()
-
-    def check_read_by(self, library: Path) -> str:
-        """Raises InputError where ``library``, a libmpi, would not read the files. Returns as ``check_mpi``."""
-        return self._mpi().check_read(library)
-
-    def _mpi(self) -> TunedMpi:
+    @property
+    def mpi(self) -> TunedMpi:
+        """The MPI that was tuned, against which whatever is started from ``around`` is held."""
         values = numbered_algorithms(self.tuning) if self.variables else {}
         return TunedMpi(str(self.directory), self.tuning.environment, self.variables, self.around, values)
 
     def profiled(self, command: Sequence[str]) -> "tuple[Path, AppliedTuning]":
         """A file in the history of the directory for the profile of ``command``, and the same so that it is written."""
-        from colltune.machine.compile import cache_directory
         from colltune.mpi.programs import library_for
         from colltune.profile.profile_files import profile_variables
         from colltune.store.earlier import PROFILE, new_entry
@@ -76,7 +70,6 @@ class AppliedTuning:
         """What keeps the files from deciding, or lets them decide where they were not proven; a sentence each."""
         from colltune.bench.backends import obstacles_of
         from colltune.deploy.live_selector import only_live
-        from colltune.machine.compile import PRELOAD
         from colltune.mpi.launch_line import job_shape
 
         environment, mpi = self.environment, self.tuning.environment.mpi
@@ -126,7 +119,6 @@ def put_in_force(
         variables = tuning.variables_at(directory)
         return AppliedTuning(directory, tuning, around, variables, variables)
     from colltune.deploy.live_selector import in_force_via
-    from colltune.machine.compile import PRELOAD, preload_variables
 
     # A file that is in force already, by a module for example, would decide the calls by default.
     around = {name: value for name, value in around.items() if name not in tuning.variables}

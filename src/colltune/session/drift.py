@@ -38,7 +38,7 @@ def ask_applications(directory: Path, machine: MachineOptions) -> list[Standing]
         return None
     tuning = load_deployable(directory)
     try:
-        put_in_force(directory, tuning, os.environ).check_mpi_here()
+        put_in_force(directory, tuning, os.environ).mpi.check_here()
     except InputError:
         return None  # another MPI, or another build: all that was measured is of the old one
     in_force = {name for name, rules in tuning.rule_sets.items() if rules.departs}

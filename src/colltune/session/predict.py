@@ -195,7 +195,7 @@ def predict_here(
     with TemporaryDirectory(prefix="colltune-") as place:
         save_tuning(Path(place), result.tuning)
         force = put_in_force(Path(place), result.tuning, os.environ)
-        replace(force, directory=out).check_read_by(opened.installation.libmpi)
+        replace(force, directory=out).mpi.check_read(opened.installation.libmpi)
     save_tuning(out, result.tuning)
     return Predicted(result, out, str(mpiexec))
 
