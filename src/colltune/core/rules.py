@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Generic, TypeVar
@@ -214,6 +214,11 @@ class RuleSet:
         """What ``rule_sets`` choose: the default for a collective that has none."""
         rules = rule_sets.get(scenario.collective)
         return DEFAULT if rules is None else rules.evaluate(scenario)
+
+    @staticmethod
+    def without(rule_sets: Mapping[str, RuleSet], collectives: Collection[str]) -> dict[str, RuleSet]:
+        """``rule_sets`` with the library's own choice everywhere in ``collectives``."""
+        return {n: RuleSet.always(n, rules.basis) if n in collectives else rules for n, rules in rule_sets.items()}
 
     @classmethod
     def always(cls, collective: str, basis: SizeBasis, choice: Choice = DEFAULT) -> RuleSet:

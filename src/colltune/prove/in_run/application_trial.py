@@ -213,12 +213,8 @@ def without(bench: Workbench, tuning: Tuning, collectives: Collection[str], fail
     """``tuning`` with ``collectives`` at the library's own choice in its file; ``failed`` of them in the live
     selector's too, which knows the program it is in.
     """
-
-    def left_of(rule_sets: Mapping[str, RuleSet]) -> dict[str, RuleSet]:
-        return {n: RuleSet.always(n, rules.basis) if n in collectives else rules for n, rules in rule_sets.items()}
-
-    rule_sets = left_of(tuning.rule_sets)
-    by_shape = None if tuning.by_shape is None else left_of(tuning.by_shape)
+    rule_sets = RuleSet.without(tuning.rule_sets, collectives)
+    by_shape = None if tuning.by_shape is None else RuleSet.without(tuning.by_shape, collectives)
     left = bench.tuning(rule_sets)
     tuning = replace(tuning, rule_sets=rule_sets, files=left.files, variables=left.variables, by_shape=by_shape)
     live = tuning.live or {}

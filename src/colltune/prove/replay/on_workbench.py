@@ -161,11 +161,7 @@ def make_safe(
                 "Nothing was written but the journal; report this to the makers of the MPI",
             )
         notes.append(f"the conformance check failed, so {', '.join(sorted(blamed))} keep the default: {result.message}")
-        rule_sets = {
-            name: RuleSet.always(name, rules.basis) if name in blamed else rules
-            for name, rules in tuning.rule_sets.items()
-        }
-        tuning = emit(rule_sets)
+        tuning = emit(RuleSet.without(tuning.rule_sets, blamed))
     raise AssertionError("unreachable: each round takes one collective back to the default")
 
 

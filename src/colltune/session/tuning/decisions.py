@@ -76,14 +76,14 @@ class Decisions:
         ``replayed``: what passed the conformance check; None where that was cut off. ``unsafe``: collectives that
         failed it, and keep the default.
         """
-        rules, live = _without(layers.proven.file, unsafe), layers.proven.live
+        rules, live = RuleSet.without(layers.proven.file, unsafe), layers.proven.live
         tuning = self.tuning(rules) if replayed is None else replayed
         tuning = replace(tuning, by_shape=_unless_same(rules, tuning.rule_sets))
         tuning = self._with_live(tuning, {name: some for name, some in live.items() if name not in unsafe})
         waiting = self.held.tuning is not None and self.held.tuning.provisional is not None
         if replayed is not None and not waiting:
             return tuning
-        later = self._with_live(self.tuning(_without(layers.provisional.file, unsafe)), layers.provisional.live)
+        later = self._with_live(self.tuning(RuleSet.without(layers.provisional.file, unsafe)), layers.provisional.live)
         same = later.rule_sets == tuning.rule_sets and later.files == tuning.files
         if same or not non_default(later.rule_sets) | non_default(layers.provisional.live):
             return tuning
@@ -156,10 +156,6 @@ class Decisions:
         if self.bench.library is None:
             return tuning
         return with_live(self.bench.library, tuning, rule_sets)
-
-
-def _without(rule_sets: Mapping[str, RuleSet], unsafe: Collection[str]) -> dict[str, RuleSet]:
-    return {n: RuleSet.always(n, rules.basis) if n in unsafe else rules for n, rules in rule_sets.items()}
 
 
 def _unless_same(rule_sets: Mapping[str, RuleSet], expressed: Mapping[str, RuleSet]) -> Mapping[str, RuleSet] | None:
