@@ -88,6 +88,14 @@ def cache_directory(environment: Mapping[str, str]) -> Path:
         raise InputError(f"there is no place for a cache: {error}", "Set COLLTUNE_CACHE to a directory") from error
 
 
+def cache_or_nowhere(environment: Mapping[str, str]) -> Path:
+    """``cache_directory``; where that raises InputError, a path below which nothing can be."""
+    try:
+        return cache_directory(environment)
+    except InputError:
+        return Path(os.devnull)
+
+
 def _made_own(directory: Path) -> Path:
     """``directory``, made if it is not there. Raises OSError where it cannot be written, and InputError as above."""
     directory.parent.mkdir(parents=True, exist_ok=True)

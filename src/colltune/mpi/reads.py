@@ -5,7 +5,6 @@ a job at a fault in a file (MPICH), one process begins MPI with the file, before
 """
 
 import json
-import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,8 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from subprocess import CompletedProcess, TimeoutExpired
 
-from colltune.core.errors import InputError
-from colltune.machine.compile import cache_directory, is_own
+from colltune.machine.compile import cache_or_nowhere, is_own
 from colltune.machine.files import LARGEST_BYTES, read_file, write_atomically
 from colltune.machine.process import run_launch
 
@@ -86,7 +84,7 @@ def refusal_of(library: Path, build: str, asked: Asked, environ: Mapping[str, st
     """
     contents = {name: digest_of(Path(path)) for name, path in asked.files.items()}
     what = json.dumps([build, sorted(asked.names), dict(asked.values), contents], sort_keys=True)
-    cached = _cache(environ) / f"known-{sha256(what.encode()).hexdigest()[:20]}"
+    cached = cache_or_nowhere(environ) / f"known-{sha256(what.encode()).hexdigest()[:20]}"
     if is_own(cached):
         return "", ""
     unknown, failure = _ask(library, asked, environ)
@@ -97,14 +95,6 @@ def refusal_of(library: Path, build: str, asked: Asked, environ: Mapping[str, st
         with suppress(OSError):  # it is asked again the next time
             write_atomically(cached, ("\n".join(asked.names) + "\n").encode(), mode=0o600)
     return refused, ""
-
-
-def _cache(environ: Mapping[str, str]) -> Path:
-    """Where answers are kept; nowhere without a cache of this user's own."""
-    try:
-        return cache_directory(environ)
-    except InputError:
-        return Path(os.devnull)
 
 
 def digest_of(path: Path) -> str:

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from colltune.core.errors import ColltuneError, InputError, on_os_error
 from colltune.machine import files
-from colltune.machine.compile import cache_directory
+from colltune.machine.compile import cache_or_nowhere
 from colltune.machine.file_formats import described
 from colltune.site.entry import MOST_BYTES, SUFFIX, BadEntryError, Entry, Identity, RevokedError, name_of, pack, unpack
 
@@ -104,11 +104,8 @@ class SiteStore:
 
     def index_path(self, key: str) -> Path:
         """Where this user keeps what the entries of an identity say in short; nowhere without a cache of their own."""
-        try:
-            cache = cache_directory(os.environ)
-        except InputError:
-            return Path(os.devnull)
-        return cache / f"site-{sha256(os.fsencode(self.directory.resolve())).hexdigest()[:16]}-{key}.index"
+        site = sha256(os.fsencode(self.directory.resolve())).hexdigest()[:16]
+        return cache_or_nowhere(os.environ) / f"site-{site}-{key}.index"
 
     def revoked(self) -> Revoked:
         """Raises InputError where it cannot be read: who is revoked must not be believed by mistake."""
