@@ -102,9 +102,7 @@ class Interference:
         return f"{where} takes {self.ratio:.2f} times as long beside {self.places - 1} others as alone"
 
 
-def disturbance(
-    source: Launch, topology: Topology, collective: str, ppn: int, effort: Effort = _CHECK
-) -> Interference | None:
+def disturbance(source: Launch, topology: Topology, collective: str, ppn: int) -> Interference | None:
     """How much points on disjoint parts of the job disturb one another; None where no two can run at once."""
     places = _places(topology, collective, ppn)
     if len(places) < 2:
@@ -112,8 +110,8 @@ def disturbance(
     point = Point(Scenario(collective, len(places[0]), ppn, 0 if collective == "barrier" else _CHECK_BYTES), (DEFAULT,))
     alone, beside = [], []
     for _ in range(_ROUNDS):
-        alone += _times_s(source, point, places[:1], effort)
-        beside += _times_s(source, point, places, effort)
+        alone += _times_s(source, point, places[:1])
+        beside += _times_s(source, point, places)
     if not alone or not beside:
         return None
     return Interference(point, len(places), median(alone), median(beside))
@@ -133,9 +131,9 @@ def _places(topology: Topology, collective: str, ppn: int) -> list[tuple[int, ..
     return []
 
 
-def _times_s(source: Launch, point: Point, places: Sequence[tuple[int, ...]], effort: Effort) -> list[float]:
+def _times_s(source: Launch, point: Point, places: Sequence[tuple[int, ...]]) -> list[float]:
     """The median on the first place, while all places measure the same. Empty where it failed."""
-    tickets = [source.begin(point, effort, nodes) for nodes in places]
+    tickets = [source.begin(point, _CHECK, nodes) for nodes in places]
     samples: dict[int, list[Sample]] = {ticket: [] for ticket in tickets}
     left = set(tickets)
     while left:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from colltune.bench.recorded_cluster import RecordedBench
 from colltune.core.rules import RuleSet
-from colltune.core.sample import DEFAULT, Scenario
+from colltune.core.sample import DEFAULT
 from colltune.core.space import Weight, weights_by_ranks
 from colltune.prove.audit.harm import SLOWER
 from colltune.session.tuning.options import Listener, TuneOptions, TuneResult
@@ -77,7 +77,6 @@ def tune_recorded(
 class _Score:
     """Log speed-ups over the default: of the tuning, and of the best recorded choice (0 where that is the default)."""
 
-    scenario: Scenario
     weight: float
     tuned: float
     best: float
@@ -94,4 +93,4 @@ def _scores(grids: Sequence[Grid], rules: Mapping[str, RuleSet], weight: Weight)
             legal = choice != DEFAULT and choice in grid.space.choices(scenario)
             tuned_s = grid.time(scenario, choice) if legal else default_s
             best_s = min(default_s, float(grid.best_s[row]))
-            yield _Score(scenario, weight(scenario), math.log(default_s / tuned_s), math.log(default_s / best_s), legal)
+            yield _Score(weight(scenario), math.log(default_s / tuned_s), math.log(default_s / best_s), legal)

@@ -28,10 +28,6 @@ _FEWEST_COMPARED = 2
 FEWEST_LAUNCHES = FEWEST_FILE_LAUNCHES
 
 
-def _default(scenario: Scenario) -> Choice:  # noqa: ARG001
-    return DEFAULT
-
-
 @dataclass(frozen=True)
 class Side:
     """What is compared: ``bench`` with ``variables`` set for every rank. ``decides``: what its rules say of a call."""
@@ -39,7 +35,7 @@ class Side:
     name: str
     bench: LibraryBench
     variables: Mapping[str, str] = field(default_factory=dict)
-    decides: Callable[[Scenario], Choice] = _default
+    decides: Callable[[Scenario], Choice] = lambda _scenario: DEFAULT
 
 
 class Turns(TypedDict, total=False):
