@@ -62,7 +62,7 @@ def compare(
         budget=budget,
         seed=seed,
         thread_level=thread_level,
-        note=lambda note: make_console(err=as_json).print(note),
+        note=make_console(err=as_json).print,
         **where,
     )
     finish("compare", compared, as_json)
@@ -93,7 +93,7 @@ def guidelines(
         budget=budget,
         seed=seed,
         thread_level=thread_level,
-        note=lambda note: make_console(err=as_json).print(note),
+        note=make_console(err=as_json).print,
         **where,
     )
     finish("guidelines", compared, as_json)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from colltune.cli.console import echo
 from colltune.core.errors import ColltuneError, InputError
 
 # Collectives that gain on most machines with two cores or more, and what a laptop has time for.
@@ -20,8 +21,6 @@ def demo(
     mpiexec: Annotated[str | None, typer.Option(help="mpiexec of the MPI to tune on this machine.")] = None,
 ) -> None:
     """Tune a recorded cluster, then this machine: a minute that shows what to expect."""
-    from colltune.cli.console import echo
-
     echo(f"1 of 2: LUMI as it was recorded, {_RECORDED_BUDGET_S / 60:.0f} minutes on its own clock. No MPI runs.")
     _recorded(out / "lumi")
     echo("")
@@ -37,7 +36,6 @@ def _recorded(out: Path) -> None:
     """Tunes the recorded cluster of the package, and says what was found of all there was to find."""
     from colltune.bench.recorded_cluster import RecordedBench
     from colltune.bench.replay import TimeDrift
-    from colltune.cli.console import echo
     from colltune.cli.display import Display
     from colltune.session.explain import make_page
     from colltune.session.recorded_campaign import DRIFT_SD, LAUNCH_S, LAUNCH_SD, tune_recorded

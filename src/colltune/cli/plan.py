@@ -7,6 +7,7 @@ import typer
 
 from colltune.cli.console import echo, print_json
 from colltune.cli.options import AsJson, MaxSize, MinSize, ThreadLevel, offers
+from colltune.core.units import format_budget, format_count, format_duration, parse_duration, parse_size
 from colltune.session.arguments import MAX_SIZE, MachineArguments, machine_options
 
 _WIDTH = 80
@@ -41,7 +42,6 @@ def plan(
     Measures a launch and a few points on this job, which takes seconds, and extrapolates to --nodes x --ppn; the lines
     below the table say what was assumed. Writes nothing.
     """
-    from colltune.core.units import parse_duration, parse_size
     from colltune.session.plan import BUDGETS_S, plan_here
 
     costs = plan_here(
@@ -63,7 +63,6 @@ def plan(
 def format_costs(costs: "Costs") -> list[str]:
     """The lines that the command prints."""
     from colltune.core.text_table import TextTable
-    from colltune.core.units import format_budget, format_count, format_duration
 
     def priced(time_s: float) -> str:
         return f"{format_duration(time_s)}, {costs.core_hours(time_s):,.1f} core-hours"

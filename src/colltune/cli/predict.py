@@ -8,6 +8,7 @@ import typer
 
 from colltune.cli.console import echo
 from colltune.cli.options import MaxSize, ThreadLevel, offers
+from colltune.core.units import format_size, parse_size
 from colltune.machine.command_lines import run_command
 from colltune.session.arguments import MAX_SIZE, MachineArguments, machine_options
 
@@ -44,7 +45,6 @@ def predict(
     For a machine that cannot be tuned now. What `colltune tune` finds is proven, and this is predicted. --nodes and
     --ppn may be those of the whole machine.
     """
-    from colltune.core.units import parse_size
     from colltune.session.predict import predict_here
 
     done = predict_here(
@@ -66,7 +66,6 @@ def predict(
 
 def _show(result: "PredictResult", out: Path) -> None:
     from colltune.core.sample import DEFAULT
-    from colltune.core.units import format_size
     from colltune.predict.guesses import gain_texts
 
     made = [guess for guess in result.guesses if guess.choice != DEFAULT]

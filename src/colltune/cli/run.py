@@ -84,7 +84,7 @@ def run(
         ready = ready_auto(tuned, context.args, options, os.environ, listener)
     else:
         ready = ready_run(tuned, context.args, options, os.environ, listener)
-    if isinstance(ready, ReadyRun) and not ready.options.watches:
+    if isinstance(ready, ReadyRun) and not (ready.options.prove or ready.options.profile or ready.options.measures):
         replace_by(context.args, ready.started())
     done = ready.run(_say)
     unproven = done.proof is not None and not done.proof.proven

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
-from colltune.cli.console import echo
+from colltune.cli.console import echo, print_json
 from colltune.cli.options import AsJson, LaunchLineCommand, Tuned, Via, offers
-from colltune.core.units import format_count
+from colltune.core.errors import InputError
+from colltune.core.units import format_count, parse_duration
 from colltune.machine.command_lines import colltune_command
 from colltune.session.arguments import MachineArguments, machine_options
 
@@ -123,10 +124,7 @@ def verify(
     While other programs use the processors nothing is said of speed, and the exit code is 4.
     """
     from colltune.cli.compare import as_record, exit_code_of, show
-    from colltune.cli.console import print_json
     from colltune.cli.terminal import make_console
-    from colltune.core.errors import InputError
-    from colltune.core.units import parse_duration
     from colltune.judge.finding import ExitCode
     from colltune.session.compare import verify as compare_with_default
     from colltune.store.tuning import load_tuning
@@ -141,14 +139,8 @@ def verify(
     if quick:
         raise typer.Exit(check_quickly(tuned, machine, parse_duration(budget), seed))
     right = check_results(tuned, machine, short=True, via=via, err=as_json)
-    comparison = compare_with_default(
-        tuned,
-        machine,
-        launches=launches,
-        seed=seed,
-        via=via,
-        note=lambda note: make_console(err=as_json).print(note),
-    )
+    note = make_console(err=as_json).print
+    comparison = compare_with_default(tuned, machine, launches=launches, seed=seed, via=via, note=note)
     if as_json:
         print_json("verify", {"results_right": right, **as_record(comparison)})
     else:

@@ -50,7 +50,7 @@ from colltune.profile.application_profile import Profile
 from colltune.prove.in_run.earned import accounts, resting
 from colltune.prove.in_run.in_application import NextRun, expected, in_calls, next_run, standings
 from colltune.prove.replay.on_workbench import UncheckedError, make_safe, non_default
-from colltune.session.application.measure_run import Exploration
+from colltune.session.application.measure_run import Exploration, profile_run
 from colltune.session.application.run_application import Listener, ReadyRun, RunOptions, RunOutcome, ready_run
 from colltune.session.gain_text import changes_text, choice_text, run_text
 from colltune.session.tuning.payoff import machine_like
@@ -254,8 +254,6 @@ class FirstRun:
 
     def run(self, listener: Listener) -> RunOutcome:
         """Also finds what later runs may try, unless the program failed; ``listener`` hears, a sentence each."""
-        from colltune.session.application.measure_run import profile_run
-
         number, place = _number_of_next(self.directory), new_entry(self.directory, time.time()) / PROFILE
         done = profile_run(self.command, place, self.environment)
         if done.profile is None or done.exit_code != 0 or done.profile.ended:

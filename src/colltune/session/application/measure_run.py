@@ -20,7 +20,7 @@ from colltune.emit.live_rules import LIVE_FILE, LIVE_VARIABLE, live_choices
 from colltune.mpi.application import Application
 from colltune.profile.application_profile import Profile
 from colltune.profile.parts import part_files, read_parts
-from colltune.profile.profile_files import save_profile
+from colltune.profile.profile_files import preload_command, preload_environment, save_profile
 from colltune.session.application.run_child import run_child
 from colltune.store.applications import PARTS, RUN, RunRecord, application_runs, begin_run, read_run
 from colltune.store.earlier import GAIN
@@ -170,7 +170,6 @@ def profile_run(
     from colltune.mpi.detect import mpi_at_hand
     from colltune.mpi.program import launcher_of
     from colltune.mpi.programs import library_for
-    from colltune.profile.profile_files import preload_command, preload_environment
 
     if out.is_dir() or not out.resolve().parent.is_dir():
         raise InputError(f"cannot write the profile to {out}", "Give a file in a directory that exists by --out")

@@ -12,7 +12,16 @@ from colltune.core.errors import ColltuneError, InputError
 from colltune.deploy.applied import AppliedTuning, put_in_force
 from colltune.mpi.application import UNKNOWN, Application, application_of
 from colltune.mpi.launch_line import other_binding
-from colltune.session.application.measure_run import Exploration, MeasuredRun, begin_measuring, parse_risk, parse_share
+from colltune.session.application.measure_run import (
+    Exploration,
+    MeasuredRun,
+    begin_measuring,
+    gather_profile,
+    parse_risk,
+    parse_share,
+)
+from colltune.session.application.run_child import run_and_prove, run_child, weighed
+from colltune.session.application.withdrawn import withdrawn_from, without_slower_rules
 from colltune.session.arguments import RunArguments, complete
 from colltune.session.own_settings import effect_lines
 from colltune.store.earlier import GAIN_PAGE
@@ -78,11 +87,6 @@ class RunOptions:
         """Whether blocks of calls are compared in the application."""
         return self.measure or self.auto
 
-    @property
-    def watches(self) -> bool:
-        """Whether there is something to do at the application's end."""
-        return self.prove or self.profile or self.measures
-
 
 @dataclass(frozen=True)
 class RunOutcome:
@@ -128,8 +132,6 @@ class ReadyRun:
 
     def run(self, listener: Listener = unheard) -> RunOutcome:
         """Runs it to its end; signals are handed on. ``listener`` hears at the end what was found, a sentence each."""
-        from colltune.session.application.run_child import run_child
-
         force, record = self.force, None
         if self.options.profile:
             record, force = force.profiled(self.given)
@@ -151,7 +153,6 @@ class ReadyRun:
         profile = _gathered(record, self.given, force, listener) if record is not None else None
         gains, page = _measured(measured, listener, self.closing) if measured is not None else ((), None)
         if measured is not None and self.options.measure:
-            from colltune.session.application.withdrawn import withdrawn_from
             from colltune.session.gain_text import whole_run_text
 
             lost = withdrawn_from(force.directory, force.tuning.environment, self.application)
@@ -161,7 +162,6 @@ class ReadyRun:
 
     def _proven(self, force: AppliedTuning) -> tuple[int, LoadEvidence]:
         from colltune.prove.in_run.matched_calls import Counting, begin_counting
-        from colltune.session.application.run_child import run_and_prove, weighed
 
         count = begin_counting(force.tuning, force.environment, self.given) if force.variables else Counting()
         force = force.exporting(count.variables)
@@ -192,8 +192,6 @@ def ready_run(
         listener(left_out_text(tuning.left_out))
     force = put_in_force(directory, tuning, environment, options.way, command)
     if options.way == "live":
-        from colltune.session.application.withdrawn import withdrawn_from, without_slower_rules
-
         application = application_of(command, force.environment)
         lost = withdrawn_from(directory, force.tuning.environment, application)
         force = without_slower_rules(force, lost, listener)
@@ -219,8 +217,6 @@ def left_out_text(count: int) -> str:
 
 def _gathered(record: Path, command: Sequence[str], force: AppliedTuning, listener: Listener) -> Path | None:
     """The profile of what the ranks left; None, and its folder taken away again, where that is nothing."""
-    from colltune.session.application.measure_run import gather_profile
-
     made = force.tuning.environment
     try:
         gather_profile(record, command, f"{made.mpi} {made.mpi_version}")
