@@ -40,11 +40,15 @@ class Tuned:
     tuning: Tuning
 
     def __repr__(self) -> str:
-        here, rules = self.environment, self._non_default()
-        counts = ", ".join(f"{name} ({format_count(count, 'rule')})" for name, count in rules.items()) or "no rule"
+        here, gain = self.environment, self.tuning.summary.speedup
+        counts = {n: sum(r.choice != DEFAULT for r in rules.rules) for n, rules in self.rule_sets.items()}
+        rules = ", ".join(f"{name} ({format_count(count, 'rule')})" for name, count in counts.items() if count)
+        proven = ""
+        if gain is not None:
+            proven = f"; {gain.estimate:.2f} times as fast where proven, at least {gain.low:.2f}"
         return (
             f"<Tuned {str(self.directory)!r}: {here.mpi} {here.mpi_version},"
-            f" {here.nodes} x {here.ppn} ranks; {counts}{self._headline()}>"
+            f" {here.nodes} x {here.ppn} ranks; {rules or 'no rule'}{proven}>"
         )
 
     def _repr_html_(self) -> str:
@@ -69,17 +73,6 @@ class Tuned:
 
         names = [parse_collective(name) for name in collectives]
         return curves_picture(load_findings(self.directory), names, nodes, ppn, heading=heading)
-
-    def _non_default(self) -> dict[str, int]:
-        """Rules that depart from the library's default, by collective."""
-        counts = {n: sum(r.choice != DEFAULT for r in rules.rules) for n, rules in self.rule_sets.items()}
-        return {name: count for name, count in counts.items() if count}
-
-    def _headline(self) -> str:
-        gain = self.tuning.summary.speedup
-        if gain is None:  # nothing proven
-            return ""
-        return f"; {gain.estimate:.2f} times as fast where proven, at least {gain.low:.2f}"
 
     @property
     def environment(self) -> Environment:

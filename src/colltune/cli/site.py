@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from colltune.session.site.state import ShapeCoverage, SiteMachine
+    from colltune.session.site.state import SiteMachine
     from colltune.site.store import SiteStore
 
 site = typer.Typer(
@@ -82,16 +82,13 @@ def _show_machine(machine: SiteMachine) -> None:
     counted = f"{machine.entries} entries of {machine.users} users"
     typer.echo(f"{machine.identity}: {counted}, the last {_date(machine.newest_s)}")
     for shape in machine.shapes:
-        _show_shape(shape)
-
-
-def _show_shape(shape: ShapeCoverage) -> None:
-    known = ", ".join(
-        f"{name} {count} of {pairs}" if pairs else f"{name} {count}" for name, (count, pairs) in shape.measured.items()
-    )
-    tuned = "no tuning" if shape.tuned_s is None else f"tuned {_date(shape.tuned_s)}, {shape.proven} proven"
-    typer.echo(f"  {shape.nodes} x {shape.ppn}: {shape.jobs} jobs; measured {known or 'nothing'}; {tuned}")
-    typer.echo(f"      the next job would {shape.next}")
+        counts = shape.measured.items()
+        known = ", ".join(
+            f"{name} {count} of {pairs}" if pairs else f"{name} {count}" for name, (count, pairs) in counts
+        )
+        tuned = "no tuning" if shape.tuned_s is None else f"tuned {_date(shape.tuned_s)}, {shape.proven} proven"
+        typer.echo(f"  {shape.nodes} x {shape.ppn}: {shape.jobs} jobs; measured {known or 'nothing'}; {tuned}")
+        typer.echo(f"      the next job would {shape.next}")
 
 
 def _date(when_s: float) -> str:

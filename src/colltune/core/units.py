@@ -99,12 +99,8 @@ def format_duration(duration_s: float) -> str:
 def format_times(default_s: float, tuned_s: float) -> str:
     """Two times with their own ratio: ``"18.8 us -> 5.62 us, 3.35x"``; a ratio beside times is nothing else."""
     ratio = default_s / max(tuned_s, 1e-12)
-    return f"{format_duration(default_s)} -> {format_duration(tuned_s)}, {format_ratio(ratio)}x"
-
-
-def format_ratio(ratio: float) -> str:
-    """``"1.35"``; with two figures where more would be noise: ``"0.0012"``, ``"1.2e+03"``."""
-    return f"{ratio:.2f}" if 0.1 <= ratio < 100.0 else f"{ratio:.2g}"
+    faster = f"{ratio:.2f}" if 0.1 <= ratio < 100.0 else f"{ratio:.2g}"  # two figures where more would be noise
+    return f"{format_duration(default_s)} -> {format_duration(tuned_s)}, {faster}x"
 
 
 def format_factor(factor: float) -> str:

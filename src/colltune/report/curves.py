@@ -181,13 +181,12 @@ def _map(
         rows.append({"shape": f"{nodes} x {ppn}", "cells": line})
     shown = ["any"] if sizes == [0] else [format_size(size) for size in sizes]
     legend = [{"mark": mark, "name": str(choice)} for choice, mark in marks.items()]
-    changed = sum(map(_departs, cells))
     return {
         "collective": collective,
         "sizes": shown,
         "rows": rows,
         "legend": legend,
-        "changed": changed,
+        "changed": sum(map(_departs, cells)),
         "count": len(cells),
     }
 
@@ -217,10 +216,13 @@ def _detail(cell: ScenarioTimes, decision: Decision | None) -> dict[str, object]
     shown = [t for place, t in enumerate(cell.timings) if place < _MOST_TIMINGS or t.choice in sides]
     scenario = cell.scenario
     chosen = cell.chosen if _departs(cell) else cell.default
+    proof = "" if decision is None else f"{decision.choice} {decision.verdict}: {decision.explanation}"
+    if decision is not None and decision.region is not None and not decision.ratios:
+        proof += "; not compared here itself"
     return {
         "title": f"{scenario.collective} {scenario.nodes} x {scenario.ppn}, {format_size(scenario.size_bytes)}",
         "rows": [[*_timing_row(timing, default_s), timing.choice == chosen] for timing in shown],
-        "proof": _proof_text(decision) if decision else "",
+        "proof": proof,
     }
 
 
@@ -229,10 +231,3 @@ def _timing_row(timing: ChoiceTiming, default_s: float | None) -> list[str]:
     if timing.median_s is None:
         return [name, timing.status.value, ""]
     return [name, format_duration(timing.median_s), "" if default_s is None else f"{default_s / timing.median_s:.2f}"]
-
-
-def _proof_text(decision: Decision) -> str:
-    text = f"{decision.choice} {decision.verdict}: {decision.explanation}"
-    if decision.region is not None and not decision.ratios:
-        text += "; not compared here itself"
-    return text

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from colltune.core.judged_together import JudgedRegion, judged_regions
+from colltune.core.judged_together import judged_regions
 from colltune.core.proven import Verdict
 from colltune.core.sample import DEFAULT, Choice, Sample, Scenario, Status, grouped
 from colltune.core.text_table import TextTable
@@ -39,7 +39,10 @@ def format_explanation(findings: Findings, scenario: Scenario, runs: str, defaul
     nearest = nearest_scenarios(scenario, findings.samples)
     if not nearest:
         parts.append(_line("measured", _nothing_measured(scenario, findings.samples)))
-    call = f"{_format_call(scenario)}; {here.mpi} {here.mpi_version}, thread level {here.thread_level}"
+    size = "" if scenario.collective == "barrier" else f" of {format_size(scenario.size_bytes)}"
+    where = f"{format_count(scenario.nodes, 'node')} x {format_count(scenario.ppn, 'rank')}"
+    of_mpi = f"{here.mpi} {here.mpi_version}, thread level {here.thread_level}"
+    call = f"{scenario.collective}{size} on {where}; {of_mpi}"
     lines = [line for part in [call, *parts] for line in folded(part, width, rest=_BELOW)]
     for measured in nearest:
         lines += ["", *_measured_lines(measured, rule.choice, findings, width)]
@@ -65,12 +68,6 @@ def nearest_scenarios(scenario: Scenario, samples: Sequence[Sample]) -> list[Sce
     above = min((size for size in sizes if size > scenario.size_bytes), default=None)
     nearest = [size for size in (below, above) if size is not None]
     return [Scenario(scenario.collective, scenario.nodes, scenario.ppn, size) for size in nearest]
-
-
-def _format_call(scenario: Scenario) -> str:
-    nodes, ppn = format_count(scenario.nodes, "node"), format_count(scenario.ppn, "rank")
-    size = "" if scenario.collective == "barrier" else f" of {format_size(scenario.size_bytes)}"
-    return f"{scenario.collective}{size} on {nodes} x {ppn}"
 
 
 def _line(label: str, text: str) -> str:
@@ -140,7 +137,11 @@ def _proof_lines(scenario: Scenario, findings: Findings) -> Iterator[str]:
         if decision.verdict is Verdict.PROVISIONAL:
             yield "it is left out unless --provisional is given; `colltune tune ... --resume` proves it"
         if decision.region is not None:
-            yield _region_text(region)
+            yield (
+                f"its region, {region.place}: {region.speedup} times as fast on average, at least"
+                f" {region.speedup.low:.2f}; {format_count(region.comparisons, 'comparison')} in {region.compared}"
+                f" of its {format_count(len(region.decisions), 'scenario')}"
+            )
         if region.by_heap:
             yield f"its calls pay for page faults: {region.by_heap}"
         if ratios:
@@ -152,14 +153,6 @@ def _proof_lines(scenario: Scenario, findings: Findings) -> Iterator[str]:
         times = _proof_times(scenario, decision.choice, findings)
         if times:
             yield times
-
-
-def _region_text(region: JudgedRegion) -> str:
-    return (
-        f"its region, {region.place}: {region.speedup} times as fast on average, at least {region.speedup.low:.2f};"
-        f" {format_count(region.comparisons, 'comparison')} in {region.compared} of its"
-        f" {format_count(len(region.decisions), 'scenario')}"
-    )
 
 
 def _proof_times(scenario: Scenario, choice: Choice, findings: Findings) -> str:

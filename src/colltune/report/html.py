@@ -105,16 +105,12 @@ def _gain_row(shape_gain: ShapeGain) -> list[str]:
 
 
 def _drawn_panels(findings: Findings) -> list[tuple[Panel, str]]:
-    shown = panels(findings)[:_MOST_PANELS]
-    return [
-        (panel, drawn_for_page(chart, _panel_description(panel)))
-        for panel, chart in zip(shown, panel_charts(shown), strict=True)
-    ]
-
-
-def _panel_description(panel: Panel) -> str:
-    where = f"{panel.collective} on {panel.nodes} x {panel.ppn} ranks"
-    return f"{where}: latency against message size by default and tuned; {panel.changed} sizes changed"
+    shown, drawn = panels(findings)[:_MOST_PANELS], []
+    for panel, chart in zip(shown, panel_charts(shown), strict=True):
+        where = f"{panel.collective} on {panel.nodes} x {panel.ppn} ranks"
+        text = f"{where}: latency against message size by default and tuned; {panel.changed} sizes changed"
+        drawn.append((panel, drawn_for_page(chart, text)))
+    return drawn
 
 
 def _shade_names() -> list[tuple[str, str]]:

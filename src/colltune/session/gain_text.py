@@ -103,14 +103,9 @@ def changes_text(before: NextRun, after: NextRun) -> str:
 
 
 def choice_text(kind: CallKind, choice: Choice) -> str:
-    return f"{call_text(kind.collective, kind.size.low, kind.size.high)} by {choice}"
-
-
-def call_text(collective: str, least: int, most: int | None) -> str:
-    """``"alltoall 1 KiB to 2 KiB"``."""
-    if most is None:
-        return collective
-    return f"{collective} {format_size_range(least, most)}"
+    """``"alltoall 1 KiB to 2 KiB by ring"``."""
+    sizes = "" if kind.size.high is None else f" {format_size_range(kind.size.low, kind.size.high)}"
+    return f"{kind.collective}{sizes} by {choice}"
 
 
 def _so_far(gain: ApplicationGain) -> str:
