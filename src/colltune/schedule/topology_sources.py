@@ -59,7 +59,9 @@ def _candidates(
     if scheduler == "slurm":
         yield from _of_slurm(hosts, environment)
     elif scheduler == "lsf":
-        yield _COMPUTE_UNITS, _of_lsf(hosts, environment)
+        paths = parse_compute_units(_answer(_COMPUTE_UNITS, environment))
+        known = _or_why(lambda: of_paths(paths, hosts, Top.SHARED, _COMPUTE_UNITS))
+        yield _COMPUTE_UNITS, known if paths else "LSF knows no compute units here"
     elif scheduler in _SILENT:
         yield "", _SILENT[scheduler]
     fitting = list(_by_names(hosts))
@@ -93,12 +95,6 @@ def _of_slurm(hosts: Sequence[str], environment: Mapping[str, str]) -> Iterator[
         step = f"srun --nodes={count} --ntasks={count} --ntasks-per-node=1 --overlap --mpi=none --input=none"
         paths = parse_slurm_addresses(_answer(f"{step} printenv SLURM_TOPOLOGY_ADDR", environment))
         yield source, _or_why(lambda: of_paths(paths, hosts, top, source))
-
-
-def _of_lsf(hosts: Sequence[str], environment: Mapping[str, str]) -> Topology | str:
-    if not (paths := parse_compute_units(_answer(_COMPUTE_UNITS, environment))):
-        return "LSF knows no compute units here"
-    return _or_why(lambda: of_paths(paths, hosts, Top.SHARED, _COMPUTE_UNITS))
 
 
 def _or_why(read: Callable[[], Topology]) -> Topology | str:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Unpack
 
-from colltune.bench.contract import Bench
 from colltune.bench.workbench import MachineOptions
 from colltune.core.disturbance import Disturbance
 from colltune.core.errors import InputError, LaunchError, on_os_error
@@ -150,7 +149,11 @@ def compare(
     for side, named_side in zip(sides, named, strict=True):
         of_build = f", {side.bench.environment.facts['mpiexec']}" if builds != (None, None) else ""
         note(f"{side.name}: {named_side} ({side.bench.headline}{of_build})")
-    scenarios = _to_look_at(names or COLLECTIVES, sizes, 1 if names else _STEP, sides[0].bench)
+    bench, step = sides[0].bench, 1 if names else _STEP
+    each = ((name, size) for name in names or COLLECTIVES for size in message_sizes(name, *sizes)[::step])
+    calls = [Scenario(name, bench.nodes, bench.ppn, size) for name, size in each]
+    # Short calls first, since what takes long may be cut off.
+    scenarios = sorted(calls, key=lambda scenario: scenario.size_bytes)
     return look_and_compare(*sides, scenarios, budget_s, seed, all_of=bool(names), note=note)
 
 
@@ -218,14 +221,6 @@ def violations_of(
     missing = [g.call for g in guidelines if (g.call, g.text) not in (compared if g in suspected else seen)]
     whole = Verification(anew, launches, names=("mock-up", "call"), screened=looks, open=missing, budget_s=budget_s)
     return _judged(whole, side, looked)
-
-
-def _to_look_at(names: Sequence[str], sizes: tuple[int, int], step: int, bench: Bench) -> list[Scenario]:
-    """On the whole job; short calls first, since what takes long may be cut off."""
-    calls = [
-        Scenario(name, bench.nodes, bench.ppn, size) for name in names for size in message_sizes(name, *sizes)[::step]
-    ]
-    return sorted(calls, key=lambda scenario: scenario.size_bytes)
 
 
 def _affordable(

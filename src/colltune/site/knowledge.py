@@ -150,7 +150,4 @@ def not_for_others(tuning: Tuning) -> str:
 
 def job_name(environ: Mapping[str, str] = os.environ) -> str:
     """The number that the scheduler gave this job, with its name; "" outside of one."""
-    for name in JOB_NUMBERS:
-        if environ.get(name):
-            return environ[name]
-    return ""
+    return next((environ[name] for name in JOB_NUMBERS if environ.get(name)), "")

@@ -91,20 +91,15 @@ class _WrittenRun(msgspec.Struct):
         return RunRecord(self.environment, choices, self.bases, self.share, application, self.candidates, self.checked)
 
 
-def record_file(record: RunRecord) -> bytes:
-    """The content of the file RUN."""
+def begin_run(directory: Path, record: RunRecord, when_s: float) -> Path:
+    """Makes the folder of a run; ranks are to write to files there that begin with PARTS. Raises ColltuneError."""
     choices, bases, checked = tuple(map(format_choice, record.choices)), dict(record.bases), dict(record.checked)
     ran = record.application
     known = (bases, record.share, ran.command, record.candidates, (ran.name, ran.digest), checked)
     held = _WrittenRun(_SCHEMA, record.environment, choices, *known)
-    return (json.dumps(msgspec.to_builtins(held), indent=1) + "\n").encode()
-
-
-def begin_run(directory: Path, record: RunRecord, when_s: float) -> Path:
-    """Makes the folder of a run; ranks are to write to files there that begin with PARTS. Raises ColltuneError."""
     place = new_entry(directory, when_s)
     with on_os_error(f"cannot write {place / RUN}", "Give a writable directory", ColltuneError):
-        write_atomically(place / RUN, record_file(record))
+        write_atomically(place / RUN, (json.dumps(msgspec.to_builtins(held), indent=1) + "\n").encode())
     return place
 
 

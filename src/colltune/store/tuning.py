@@ -212,19 +212,16 @@ def load_tuning(directory: Path) -> Tuning:
             raise InputError(
                 f"{path} has schema {schema}; this colltune reads {SCHEMA}", "Use the colltune that wrote it"
             )
-        return _read_tuning(directory, fitted(document, _WrittenTuning))
+        manifest = fitted(document, _WrittenTuning)
+        mpi, later = manifest.environment.mpi, manifest.provisional
+        own = _read_decisions(directory, manifest, mpi)
+        provisional = None if later is None else _read_decisions(directory, later, mpi, f"{PROVISIONAL}.")
+        summary = manifest.summary.read()
+        return Tuning(manifest.environment, **vars(own), summary=summary, provisional=provisional, jobs=manifest.jobs)
     except OSError as error:
         raise InputError(f"{error.filename}: {error.strerror}", _AGAIN) from error
     except ValueError as error:
         raise InputError(f"{path}: {error}", _AGAIN) from error
-
-
-def _read_tuning(directory: Path, manifest: _WrittenTuning) -> Tuning:
-    mpi, later = manifest.environment.mpi, manifest.provisional
-    own = _read_decisions(directory, manifest, mpi)
-    provisional = None if later is None else _read_decisions(directory, later, mpi, f"{PROVISIONAL}.")
-    summary = manifest.summary.read()
-    return Tuning(manifest.environment, **vars(own), summary=summary, provisional=provisional, jobs=manifest.jobs)
 
 
 def load_deployable(directory: Path, *, provisional: bool = False) -> Tuning:

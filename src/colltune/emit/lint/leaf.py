@@ -62,9 +62,11 @@ def leaf_names(catalogue: Catalogue) -> dict[str, LeafName]:
     names: dict[str, LeafName] = {}
     for entry in catalogue.entries.values():
         names.update(_of_catalogue(entry))
-    for collective, form in _forms(catalogue.release):
-        name = f"MPIR_{collective.capitalize()}_{form}"
-        names[name] = _other(name, collective, form)
+    for collective, forms in _KNOWN["forms"].items():
+        for form, _, since in (word.partition("@") for word in forms.split()):
+            if not since or release_of(since) <= catalogue.release:
+                name = f"MPIR_{collective.capitalize()}_{form}"
+                names[name] = _other(name, collective, form)
     for collective in _COMPOSED:
         name = f"MPIDI_{collective.capitalize()}_intra_composition_alpha"
         names[name] = LeafName(collective, FileKind.CH4, ("node-consecutive",) if collective == "scan" else ())
@@ -124,13 +126,6 @@ def _other(name: str, collective: str, form: str) -> LeafName:
     if collective not in INTRA_ONLY and not form.startswith("allcomm"):
         needs = (form.partition("_")[0], *needs)
     return LeafName(collective, FileKind.GENERAL, needs, _parameters(name), unread=_KNOWN["unread"].get(name))
-
-
-def _forms(release: tuple[int, int]) -> Iterator[tuple[str, str]]:
-    for collective, forms in _KNOWN["forms"].items():
-        for form, _, since in (word.partition("@") for word in forms.split()):
-            if not since or release_of(since) <= release:
-                yield collective, form
 
 
 def _parameters(name: str) -> tuple[tuple[str, Value], ...]:

@@ -39,16 +39,12 @@ def _below(trees: DefaultTrees, call: Call, catalogue: Catalogue, device: Leaf) 
         return ""
     version = catalogue.release
     roots = replace(call, ranks=call.nodes, hierarchy="node_roots")
-    text = f"; between the nodes {_leaf_text(decide(trees.general, roots, version))}"
+    text = f"; between the nodes {_format_leaf(decide(trees.general, roots, version))}"
     if composition.shares_nodes:
         node = replace(call, ranks=-(-call.ranks // call.nodes), nodes=1, hierarchy="node")
         shared = decide(trees.posix, node, version) if trees.posix is not None and not call.multi_threaded else None
-        text += f", inside them {_leaf_text(shared or decide(trees.general, node, version))}"
+        text += f", inside them {_format_leaf(shared or decide(trees.general, node, version))}"
     return text
-
-
-def _leaf_text(leaf: Leaf | None) -> str:
-    return "nothing" if leaf is None else _format_leaf(leaf)
 
 
 def equivalent_of_default(trees: DefaultTrees, call: Call, catalogue: Catalogue) -> Choice | None:
@@ -76,6 +72,8 @@ def equivalent_of_default(trees: DefaultTrees, call: Call, catalogue: Catalogue)
     return None
 
 
-def _format_leaf(leaf: Leaf) -> str:
+def _format_leaf(leaf: Leaf | None) -> str:
+    if leaf is None:
+        return "nothing"
     parameters = ", ".join(f"{name}={value}" for name, value in leaf.parameters)
     return f"{leaf.name} ({parameters})" if parameters else leaf.name

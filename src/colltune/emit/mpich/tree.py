@@ -124,9 +124,7 @@ def _not_whole_pages(text: str) -> bytes:
 
 
 def is_leaf(tree: Tree) -> bool:
-    for first in tree:
-        return first.startswith(LEAF)
-    return False
+    return next(iter(tree), "").startswith(LEAF)
 
 
 def read_leaf(tree: Tree) -> Leaf:

@@ -68,7 +68,8 @@ class RuleEffect:
             return f"its calls were not counted: {self.failure}"
         names = sorted(name for name, rules in rule_sets.items() if rules.departs)
         counted = {name: [row for row in self.rows if row.ruled_as == name] for name in names}
-        beside = {name: self._beside(name) for name in names if f"i{name}" not in names}
+        apart = [name for name in names if f"i{name}" not in names]
+        beside = {name: sum(row.calls for row in self.rows if row.ruled_as == f"i{name}") for name in apart}
         texts = {name: _one(name, rows, beside.get(name, 0.0)) for name, rows in counted.items()}
         parts = [text for text in texts.values() if text]
         never = [name for name, text in texts.items() if not text]
@@ -81,9 +82,6 @@ class RuleEffect:
         if self.lost_calls:
             parts.append(f"{self.lost_calls} calls found no room in the count")
         return "; ".join(parts)
-
-    def _beside(self, name: str) -> float:
-        return sum(row.calls for row in self.rows if row.ruled_as == f"i{name}")
 
     def _ran(self) -> str:
         return " and ".join(dict.fromkeys(self.ran)) + (f" with {_MULTIPLE}" if self.threads_multiple else "")

@@ -77,7 +77,11 @@ class TuneOptions:
         """What a caller said. Raises InputError for what cannot be understood, or does not go together."""
         given = complete(TuneArguments, arguments)
         parse_collectives(collectives)
-        _require_together(collectives, given)
+        if given["gate"] not in ("on", "off"):
+            what = f"--gate {given['gate']} is neither on nor off"
+            raise InputError(what, "Leave it out, unless you do research on colltune")
+        if not given["profile"] and not collectives:
+            raise InputError("nothing to tune is given", "Name collectives, or give a profile by --profile app.json")
         options = cls(
             collectives,
             parse_size(given["min_size"]),
@@ -138,15 +142,6 @@ def _store_of(given: TuneArguments) -> Path | None:
             if not isinstance(error.__cause__, PermissionError):
                 raise
     return Path(named) if named else None
-
-
-def _require_together(collectives: Sequence[str], given: TuneArguments) -> None:
-    """Raises InputError for arguments that contradict each other."""
-    gate, profile = given["gate"], given["profile"]
-    if gate not in ("on", "off"):
-        raise InputError(f"--gate {gate} is neither on nor off", "Leave it out, unless you do research on colltune")
-    if not profile and not collectives:
-        raise InputError("nothing to tune is given", "Name collectives, or give a profile by --profile app.json")
 
 
 def load_given_profiles(files: PathLike | Sequence[PathLike] | None) -> tuple[Profile, ...]:
