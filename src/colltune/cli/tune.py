@@ -96,7 +96,6 @@ def tune_and_show(
 
 def _page(out: Path) -> str:
     """Makes the page of the report, and says where it is. What is tuned is tuned, whatever becomes of the page."""
-    from colltune.core.errors import InputError
     from colltune.session.explain import make_page
 
     try:
