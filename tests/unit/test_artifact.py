@@ -16,7 +16,7 @@ from typer.main import get_command
 
 import artifact
 from colltune.cli.app import app
-from commands import comes_true, run_to_end
+from commands import comes_true, run_to_end, shell_script
 from leftovers import MARK, Session
 
 ROOT = Path(__file__).parents[2]
@@ -129,14 +129,12 @@ def test_the_mpi_of_the_system_is_hidden_named_and_there_again(mounts: bool, tmp
     place = tmp_path / "bin"
     place.mkdir()
     for name in (*_NAMES, "tool"):
-        (place / name).write_text("#!/bin/sh\necho here\n")
-        (place / name).chmod(0o755)
+        shell_script(place / name, "echo here")
     (place / "mpirun").symlink_to("orterun")
     if mounts and (os.geteuid() or subprocess.run(["unshare", "-m", "true"], check=False).returncode):
         pytest.skip("only root may mount")
     if not mounts:
-        (place / "unshare").write_text("#!/bin/sh\nexit 1\n")
-        (place / "unshare").chmod(0o755)
+        shell_script(place / "unshare", "exit 1")
     script = "tool; for name in mpirun {}; do command -v $name; $name; done 2>&1; exit 3".format(" ".join(_NAMES))
     command = [sys.executable, _SCRIPT, "sh", "-c", script]
     environment = {**os.environ, "PATH": f"{place}:{os.environ['PATH']}"}

@@ -22,7 +22,7 @@ from colltune.core.sample import Choice, Environment, SizeBasis
 from colltune.machine.command_lines import run_command
 from colltune.session.tuning.options import TuneOptions
 from colltune.store.tuning import Provisional, Tuning, load_tuning, save_tuning
-from commands import run_to_end
+from commands import run_to_end, shell_script
 from lint_trees import complete_file
 from terminals import TABLE
 
@@ -235,9 +235,7 @@ def test_what_is_provisional_is_left_out_unless_it_is_asked_for(tmp_path: Path) 
 
 def test_run_refuses_an_mpiexec_of_another_mpi(tmp_path: Path) -> None:
     save_example(tmp_path / "tuned")
-    other = tmp_path / "mpiexec"
-    other.write_text('#!/bin/sh\necho "mpiexec (OpenRTE) 4.1.4"\n')
-    other.chmod(0o755)
+    other = shell_script(tmp_path / "mpiexec", 'echo "mpiexec (OpenRTE) 4.1.4"')
     done = colltune("run", str(tmp_path / "tuned"), "--", str(other), "-n", "2", "./app", path="/bin:/usr/bin")
     fails_with_one_line(done, "openmpi 4.1.4", "mpich 5.0.2")
 
@@ -254,8 +252,7 @@ def test_printed_commands_are_quoted_and_start_what_is_meant(tmp_path: Path, mon
     assert here[1:] == ["run", "a b/tuned", "--", "mpiexec", "./app"]
     if (Path(sys.executable).parent / "colltune").is_file():
         assert Path(here[0]) == Path(sys.executable).parent / "colltune"
-    (tmp_path / "mpiexec").write_text("#!/bin/sh\n")
-    (tmp_path / "mpiexec").chmod(0o755)
+    shell_script(tmp_path / "mpiexec", "")
     monkeypatch.setenv("PATH", str(tmp_path))
     assert " -- mpiexec ./app" in run_command("tuned", mpiexec=str(tmp_path / "mpiexec"))
     assert " -- /opt/mpi/bin/mpiexec ./app" in run_command("tuned", mpiexec="/opt/mpi/bin/mpiexec")

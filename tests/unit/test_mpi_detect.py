@@ -11,6 +11,7 @@ import pytest
 from colltune.core.errors import InputError
 from colltune.mpi.detect import CommandOutput, ask_flux, describe_machine, find_library, find_mpi, run_command
 from colltune.mpi.installation import Launcher, Library
+from commands import shell_script
 
 RECORDED = Path(__file__).parents[1] / "recorded" / "mpi"
 CONTENT = {
@@ -23,9 +24,7 @@ CONTENT = {
 def script(path: Path, text: str) -> Path:
     """A program that prints ``text``."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\ncat <<'END'\n{text.rstrip()}\nEND\n")
-    path.chmod(0o755)
-    return path
+    return shell_script(path, f"cat <<'END'\n{text.rstrip()}\nEND")
 
 
 def lay_out(prefix: Path, name: str) -> Path:
@@ -34,12 +33,9 @@ def lay_out(prefix: Path, name: str) -> Path:
     script(prefix / "bin" / "mpiexec", said["mpiexec--version"])
     if "mpichversion" in said:
         script(prefix / "bin" / "mpichversion", said["mpichversion"])
-    mpicc = prefix / "bin" / "mpicc"
-    mpicc.write_text(
-        f'#!/bin/sh\ncase "$1" in\n-show) echo "{said["mpicc-show"].strip()}" ;;\n'
-        f'--showme:version) echo "{said.get("mpicc--showme:version", "").strip()}" ;;\nesac\n'
-    )
-    mpicc.chmod(0o755)
+    version = said.get("mpicc--showme:version", "").strip()
+    answers = f'-show) echo "{said["mpicc-show"].strip()}" ;;\n--showme:version) echo "{version}" ;;'
+    shell_script(prefix / "bin" / "mpicc", f'case "$1" in\n{answers}\nesac')
     library = prefix / "lib" / ("libmpi.so.40" if "open" in name else "libmpi.so.12")
     library.parent.mkdir(parents=True)
     library.write_bytes(CONTENT[name.partition("-")[0]])

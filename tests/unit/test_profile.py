@@ -16,6 +16,7 @@ from colltune.profile.application_profile import Calls, Communicator, Profile, s
 from colltune.profile.parts import part_files, read_parts
 from colltune.profile.profile_files import load_profile, preload_command, preload_environment, save_profile
 from colltune_study.research.weights import calls_per_second
+from commands import shell_script
 
 _JOB = (
     "job ranks_seen={} ranks=4 nodes=2 elapsed_ns=2000000000 threads_multiple=0 clock_error_ns=150 lost_calls={} "
@@ -71,9 +72,7 @@ def test_communicators_that_share_their_nodes_are_counted() -> None:
 def test_the_command_to_tune_names_the_mpi_that_is_not_the_nearest(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    mpiexec = tmp_path / "mpiexec"
-    mpiexec.write_text("#!/bin/sh\n")
-    mpiexec.chmod(0o755)
+    mpiexec = shell_script(tmp_path / "mpiexec", "")
     for command, option in ((str(mpiexec), f" --mpiexec {mpiexec}"), ("./script", "")):
         print_profile(replace(merged(tmp_path), command=(command, "-n", "4", "./app")), Path("app.json"), brief=True)
         shown = capsys.readouterr().out

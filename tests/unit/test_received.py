@@ -21,7 +21,7 @@ from colltune.emit.live_rules import LIVE_FILE
 from colltune.emit.openmpi.reader import reads_version_2
 from colltune.emit.openmpi.rules_file import OpenMpiEmitter
 from colltune.store.tuning import MANIFEST, Provisional, Tuning, load_tuning, save_tuning
-from commands import colltune, run_to_end
+from commands import colltune, run_to_end, shell_script
 from lint_trees import complete_file
 
 VARIABLE = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
@@ -78,14 +78,6 @@ def test_a_file_outside_of_the_directory_is_not_read(tmp_path: Path) -> None:
         load_tuning(tmp_path / "tuned")
 
 
-def program(path: Path, says: Path) -> Path:
-    """Something that leaves a trace where it is run."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\necho {path.name} >> {says}\n")
-    path.chmod(0o755)
-    return path
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -106,9 +98,11 @@ def program(path: Path, says: Path) -> Path:
     ids=" ".join,
 )
 def test_nothing_that_a_tuning_names_is_run(words: list[str], tmp_path: Path) -> None:
-    ran = tmp_path / "ran"
-    names = {name: str(program(tmp_path / "eve/bin" / name, ran)) for name in ("mpiexec", "mpicc")}
-    library = tmp_path / "eve/libmpi.so"
+    """Each program leaves a trace where it is run."""
+    ran, eve = tmp_path / "ran", tmp_path / "eve"
+    eve.mkdir()
+    names = {name: str(shell_script(eve / name, f"echo {name} >> {ran}")) for name in ("mpiexec", "mpicc")}
+    library = eve / "libmpi.so"
     subprocess.run(
         ["cc", "-shared", "-fPIC", "-xc", "-", "-o", library],
         input='#include <stdlib.h>\n__attribute__((constructor)) static void run(void) { system("echo libmpi >> '

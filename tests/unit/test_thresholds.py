@@ -20,7 +20,7 @@ from colltune.mpi.installation import Installation, Launcher, Library
 from colltune.session.export import export, export_to
 from colltune.store.journal import Journal
 from colltune.store.tuning import JOURNAL, Tuning, save_tuning
-from commands import colltune
+from commands import colltune, shell_script
 
 TIMES = dict[tuple[Scenario, Choice], float]
 
@@ -199,9 +199,7 @@ def test_cvars_come_from_the_journal_for_each_number_of_processes(measured: Path
 def test_run_takes_the_thresholds_of_the_jobs_number_of_processes(measured: Path) -> None:
     for nodes in (1, 2):
         place, _ = export_to(measured, "cvars", None, nodes, 8)
-    launcher = measured / "mpiexec"
-    launcher.write_text(f"#!/bin/sh\necho value ${{{SHORT}}} and ${{HOME}}\n")
-    launcher.chmod(0o755)
+    launcher = shell_script(measured / "mpiexec", f"echo value ${{{SHORT}}} and ${{HOME}}")
 
     def ran(ranks: int, **variables: str) -> subprocess.CompletedProcess[str]:
         alone = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM_", "PBS_", "FLUX_"))}

@@ -19,6 +19,7 @@ from colltune.schedule.topology_files import (
     shipped_schemes,
 )
 from colltune.schedule.topology_sources import find_topology
+from commands import shell_script
 from packer_laws import random_tree, switches_between
 from packing import tree_order
 
@@ -90,12 +91,8 @@ def scontrol(tmp_path: Path) -> Scontrol:
         for name, text in {"topology": topology, "config": config, **texts}.items():
             (tmp_path / name).write_text(text)
         for name in ("scontrol", "srun", "bmgroup"):
-            program = tmp_path / name
-            program.write_text(
-                f'#!/bin/sh\nfor last; do :; done\n[ -z "$SLURM_TOPO_LEN" ] || exit 1\n'
-                f'[ ! -f "{tmp_path}/$last" ] || cat "{tmp_path}/$last"\nexit {code}\n'
-            )
-            program.chmod(0o755)
+            said = f'[ ! -f "{tmp_path}/$last" ] || cat "{tmp_path}/$last"\nexit {code}'
+            shell_script(tmp_path / name, f'for last; do :; done\n[ -z "$SLURM_TOPO_LEN" ] || exit 1\n{said}')
         return {"PATH": f"{tmp_path}:/usr/bin:/bin", "SLURM_CONF": str(tmp_path / "slurm.conf"), "SLURM_TOPO_LEN": "20"}
 
     return made
