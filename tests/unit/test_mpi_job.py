@@ -144,18 +144,12 @@ def test_hosts_are_read_as_schedulers_and_launchers_write_them(tmp_path: Path, t
         ("rank 0=node01 slot=0\nrank 1=node02 slot=0\n", "hosts is a rankfile of Open MPI, and no list of hosts"),
         ("1\n7\n1\n2\n1\n0 6 0 0\n", "hosts is rules of Open MPI's coll/tuned, and no list of hosts"),
         ("#!/bin/sh\nmpiexec -n 4 app\n", "hosts is a script, and no list of hosts"),
+        *((text, "hosts.*") for text in ("", "# none\n", "a:b\n", "a b c\n", "a:0\n", "a slots=\n", ":3\n", "n[1-\n")),
     ],
 )
 def test_what_is_no_list_of_hosts_is_named_with_what_is_read(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "hosts").write_text(text)
     with pytest.raises(InputError, match=rf"{message}\. Write a host or a list of hosts in each line, for example"):
-        find_job({}, host_file=tmp_path / "hosts")
-
-
-@pytest.mark.parametrize("text", ["", "# nothing\n", "a:b\n", "a b c\n", "a:0\n", "a slots=\n", ":3\n", "n[1-\n"])
-def test_a_bad_host_file_names_its_place(tmp_path: Path, text: str) -> None:
-    (tmp_path / "hosts").write_text(text)
-    with pytest.raises(InputError, match="hosts"):
         find_job({}, host_file=tmp_path / "hosts")
 
 
