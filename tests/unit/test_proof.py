@@ -108,11 +108,14 @@ def keep_what_pays(
     return {r.scenario: "kept" if r.verdict is Verdict.KEPT else r.reason for r in found}
 
 
-def test_what_is_as_fast_in_force_as_it_was_proven_stays(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("left_s", "of_each_kind"), [(math.inf, 5), (0.0, 3)])
+def test_what_is_as_fast_in_force_as_it_was_proven_stays_where_time_is_short_by_fewer_launches(
+    left_s: float, of_each_kind: int, tmp_path: Path
+) -> None:
     bench = Bench(usual)
-    assert keep_what_pays(bench, tmp_path, kept(MINE, FAST)) == {MINE: "kept"}
+    assert keep_what_pays(bench, tmp_path, kept(MINE, FAST), left_s=left_s) == {MINE: "kept"}
     assert (tmp_path / "rules").read_bytes() == b"written"
-    assert len(bench.launches) == 2 * 5
+    assert len(bench.launches) == 2 * of_each_kind
 
 
 LONG, SUM = Scenario("bcast", 4, 2, 4096), Scenario("allreduce", 4, 2, 64)
@@ -135,12 +138,6 @@ def test_what_is_not_faster_in_force_or_slows_others_goes_alone(
     assert reason in found[MINE]
     assert found[other] == "kept"
     assert keep_what_pays(Bench(usual), tmp_path, kept(MINE, choice)) == {MINE: "kept"}
-
-
-def test_where_time_is_short_there_are_fewer_launches_but_three_of_each_kind(tmp_path: Path) -> None:
-    bench = Bench(usual)
-    assert keep_what_pays(bench, tmp_path, kept(MINE, FAST), left_s=0.0) == {MINE: "kept"}
-    assert len(bench.launches) == 2 * 3
 
 
 def test_files_for_which_there_is_no_time_at_all_are_not_tried_and_not_refused(tmp_path: Path) -> None:
