@@ -147,17 +147,11 @@ def test_rank_counts_between_two_measured_ones_follow_only_where_both_agree():
     assert choices_at(rules, 7, 1, [8, 64]) == [DEFAULT, DEFAULT]
 
 
-def test_a_choice_for_powers_of_two_is_not_extended_to_the_counts_between():
-    rules = rules_where(lambda _s: POW2, grid("bcast", [(4, 1), (8, 1)], [8]))
-    for nodes in range(3, 10):
-        assert rules.evaluate(Scenario("bcast", nodes, 1, 8)) == (POW2 if nodes in (4, 8) else DEFAULT)
-
-
-def test_shapes_beside_the_grid_keep_the_default():
-    rules = rules_where(lambda _s: A, grid("bcast", [(2, 2), (2, 8)], [8]))
-    for ppn in range(1, 10):
-        assert rules.evaluate(Scenario("bcast", 2, ppn, 8)) == (A if ppn in (2, 8) else DEFAULT)
-    assert rules.evaluate(Scenario("bcast", 1, 2, 8)) == DEFAULT
+@pytest.mark.parametrize(("choice", "measured"), [(POW2, [(4, 1), (8, 1)]), (A, [(2, 2), (2, 8)])])
+def test_a_choice_for_powers_of_two_at_the_counts_between_and_any_beside_the_grid_keep_the_default(choice, measured):
+    rules = rules_where(lambda _s: choice, grid("bcast", measured, [8]))
+    for nodes, ppn in [*((nodes, 1) for nodes in range(3, 10)), *((2, ppn) for ppn in range(1, 10)), (1, 2)]:
+        assert rules.evaluate(Scenario("bcast", nodes, ppn, 8)) == (choice if (nodes, ppn) in measured else DEFAULT)
 
 
 def test_total_sizes_count_all_ranks():
