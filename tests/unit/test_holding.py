@@ -114,12 +114,22 @@ def test_an_algorithm_that_does_not_run_any_more_is_a_rule_lost() -> None:
     assert "does not run on this MPI any more" in verdicts([gone])["bcast"].why_not
 
 
-def test_what_was_not_measured_says_nothing_against_a_rule() -> None:
-    rules = [Holding(promise(scenario), (), 2) for scenario in SCENARIOS[:2]]
+@pytest.mark.parametrize(
+    ("default", "places", "verdict"),
+    [
+        (Sample(SCENARIOS[1], DEFAULT, Status.HUNG), SCENARIOS[:2], SpeedVerdict.UNMEASURED),
+        (Sample(SCENARIOS[0], DEFAULT, Status.OK, (0.5,)), SCENARIOS[:1], SpeedVerdict.OPEN),
+    ],
+    ids=["not measured", "a few slow launches"],
+)
+def test_what_was_not_measured_or_slow_in_few_launches_is_no_verdict_against_a_rule(
+    default: Sample, places: list[Scenario], verdict: SpeedVerdict
+) -> None:
+    rules = [Holding(promise(scenario), (), len(places)) for scenario in places]
     for _ in range(5):
-        samples = [Sample(SCENARIOS[0], RING, Status.OK, (1.0,)), Sample(SCENARIOS[1], DEFAULT, Status.HUNG)]
-        rules = add_launch(rules, samples, BASELINES)
-    assert {one.verdict for one in rules} == {SpeedVerdict.UNMEASURED}
+        rules = add_launch(rules, [Sample(SCENARIOS[0], RING, Status.OK, (1.0,)), default], BASELINES)
+    assert {one.verdict for one in rules} == {verdict}
+    assert not any(one.failed for one in rules)
     assert verdicts(rules)["bcast"].holds
 
 
@@ -150,12 +160,3 @@ def test_the_more_rules_are_judged_together_the_more_launches_it_takes_to_call_o
         assert counts == sorted(counts)
         assert launches_to_lose(5, rules) > MOST_LAUNCHES
     assert launches_to_lose(4, 12) <= MOST_LAUNCHES
-
-
-def test_a_few_slow_launches_are_told_and_are_no_verdict() -> None:
-    rules = [Holding(promise(SCENARIOS[0]), (), 1)]
-    for _ in range(5):
-        samples = [Sample(SCENARIOS[0], DEFAULT, Status.OK, (1.0,)), Sample(SCENARIOS[0], RING, Status.OK, (2.0,))]
-        rules = add_launch(rules, samples, BASELINES)
-    assert rules[0].verdict is SpeedVerdict.OPEN
-    assert not rules[0].failed
