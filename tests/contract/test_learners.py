@@ -70,39 +70,33 @@ class TestDrawnParts(PackerContract):
 ENVIRONMENT = Environment("mpich", "5.0.2", "0" * 64, "simulated", 3, 4, "single")
 
 
-class TestSimulatedSource(SourceContract):
+class OnTheSmallSpace(SourceContract):
+    def points(self) -> list[Point]:
+        return [Point(scenario, (DEFAULT, TREE, RING, HALVING)) for scenario in small_space().scenarios[:4]]
+
+
+class TestSimulatedSource(OnTheSmallSpace):
     def make(self) -> Source:
         return SimulatedSource(
             ENVIRONMENT, lambda s, c: Status.WRONG if c == HALVING else true_time_s(s, c), seed=1, noise=Noise()
         )
 
-    def points(self) -> list[Point]:
-        return [Point(scenario, (DEFAULT, TREE, RING, HALVING)) for scenario in small_space().scenarios[:4]]
 
+class TestReplaySource(OnTheSmallSpace):
+    """Halving was not recorded."""
 
-class TestReplaySource(SourceContract):
     def make(self) -> Source:
-        return ReplaySource([grid()], ENVIRONMENT, seed=1, launch=2, launch_sd=0.05)
-
-    def points(self) -> list[Point]:
-        # Halving was not recorded.
-        return [Point(scenario, (DEFAULT, TREE, RING, HALVING)) for scenario in grid().scenarios[:4]]
-
-
-def grid() -> Grid:
-    scenarios, choices = small_space().scenarios, (DEFAULT, TREE, RING)
-    times_s = np.array([[true_time_s(scenario, choice) for choice in choices] for scenario in scenarios])
-    return Grid("small/bcast", "bcast", scenarios, choices, times_s, times_s[:, 0])
+        scenarios, choices = small_space().scenarios, (DEFAULT, TREE, RING)
+        times_s = np.array([[true_time_s(scenario, choice) for choice in choices] for scenario in scenarios])
+        grid = Grid("small/bcast", "bcast", scenarios, choices, times_s, times_s[:, 0])
+        return ReplaySource([grid], ENVIRONMENT, seed=1, launch=2, launch_sd=0.05)
 
 
-class TestLaunchedSource(SourceContract):
+class TestLaunchedSource(OnTheSmallSpace):
     ahead = 10_000
 
     def make(self) -> Source:
         return Cluster(ends=lambda _scenario, _choice: False).source()
-
-    def points(self) -> list[Point]:
-        return [Point(scenario, (DEFAULT, TREE, RING, HALVING)) for scenario in small_space().scenarios[:4]]
 
 
 @pytest.mark.mpi
