@@ -21,10 +21,10 @@ from compiled import C_FLAGS, compiled
 CALM, BUSY = Load(0.0, 0.02, 0.0, 0.0), Load(0.3, 0.5, 0.0, 0.0, node=1)
 
 
-def counted(calm: int, busy: int) -> Tally:
+def counted(calm: int, busy: int, calm_s: float = 1.0, busy_s: float = 1.0) -> Tally:
     tally = Tally()
-    for load in [CALM] * calm + [BUSY] * busy:
-        tally.add(load, 1.0)
+    for load, time_s in [(CALM, calm_s)] * calm + [(BUSY, busy_s)] * busy:
+        tally.add(load, time_s)
     return tally
 
 
@@ -44,12 +44,7 @@ def test_a_machine_is_busy_where_most_measurements_are_disturbed() -> None:
 
 def test_what_is_disturbed_counts_by_its_time() -> None:
     """Between two turns of the scheduler many short measurements pass that nobody disturbed."""
-    tally = Tally()
-    for _ in range(90):
-        tally.add(CALM, 0.0003)
-    for _ in range(10):
-        tally.add(BUSY, 0.03)
-    assert tally.total().is_busy
+    assert counted(90, 10, calm_s=0.0003, busy_s=0.03).total().is_busy
 
 
 def test_a_tuning_that_proved_something_in_calm_time_is_not_said_to_be_judged_nowhere() -> None:
