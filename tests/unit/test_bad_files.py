@@ -18,19 +18,12 @@ from colltune.core.errors import InputError
 from colltune.machine.files import parse_json, read_file
 from colltune.session.site.state import status
 from colltune.site import entry as limits
-from colltune.site.entry import BadEntryError, Identity, name_of, pack, unpack
+from colltune.site.entry import Identity, name_of, pack
 from colltune.site.index import open_index
 from colltune.site.release import publish
 from colltune.site.store import INBOX, SiteStore
 from colltune.store.records import Note, encode
 from colltune.store.tuning import MANIFEST, load_tuning
-
-
-def plant(store: SiteStore, data: bytes, key: str = KEY) -> str:
-    """Puts an entry of these bytes into the inbox."""
-    name = name_of(data)
-    store.place(key, name).write_bytes(data)
-    return name
 
 
 def printed_status(store: SiteStore) -> bytes:
@@ -70,8 +63,8 @@ def longer(*lines: bytes) -> bytes:
         (lambda: changed(b'"user":"ada"', b'"user":"\\ud800"'), "no valid record"),
         (lambda: changed(b'"user":"ada"', b'"user":"' + b"a" * 1000 + b'"'), "length <= 255"),
         (lambda: changed(b'"facts":{"fabric"', b'"x":' + b"[" * 10**5 + b',"facts":{"fabric"'), "recursion"),
-        (lambda: pack(entry(2, files={"a\x00b": b""})), "names a file"),
-        (lambda: pack(entry(2, files={"a\x1b[2J": b""})), "names a file"),
+        *((lambda name=name: pack(entry(2, files={name: b""})), "names a file")
+          for name in ("a\x00b", "a\x1b[2J", "../tuning.json", "/etc/passwd", "a//b", "", "mpich/..")),
         (lambda: longer(encode(Note("file", {"name": "x" * 300, "base64": ""}))), "names a file"),
         (lambda: longer(encode(Note("file", {"name": "x", "base64": "\x00"}))), "not an entry"),
         (lambda: longer(encode(Note("file"))), "not an entry"),
@@ -79,19 +72,13 @@ def longer(*lines: bytes) -> bytes:
 )  # fmt: skip
 def test_an_entry_beyond_a_limit_is_set_aside(store: SiteStore, make: Callable[[], bytes], reason: str) -> None:
     good, bad = store.add(entry(1)), make()
-    name = plant(store, bad)
+    name = name_of(bad)
+    store.place(KEY, name).write_bytes(bad)
     began_s = time.process_time()
     assert [one.name for one in open_index(store, KEY).entries] == [good]
     assert time.process_time() - began_s < 20.0
     assert reason in dict(store.quarantined())[f"{KEY}-{name}"]
     status(store)
-
-
-def test_times_are_counted_before_they_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MOST_TIMES", 100)
-    data = pack(entry(samples=60))
-    with pytest.raises(BadEntryError, match="over 100 times"):
-        unpack(data, name_of(data))
 
 
 def test_docs_state_the_limits_of_an_entry() -> None:
