@@ -1,7 +1,5 @@
 """Simulated tuning: the oracle, metrics worked out by hand, cost, the comparison; faults in tables."""
 
-from collections.abc import Sequence
-from math import log
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +8,7 @@ import pytest
 from bench_learning import cost_ratio, figures, nonp2_ratio, stop_share
 from colltune.core.errors import InputError
 from colltune.core.sample import Choice, Scenario
-from colltune.core.space import Prediction
+from colltune.search.campaign import MeasuredModel
 from colltune.store.grid import Grid
 from colltune_study.recorded.dataset import _grids_of, load_grids, parse_algorithm, read_table
 from colltune_study.research.compare import Estimate, estimate, reach_by_grid, write_steps, write_table
@@ -30,16 +28,6 @@ def grid() -> Grid:
     return Grid("table/bcast", "bcast", scenarios, (A, B), times, np.array([2e-6, NAN, 2e-6]))
 
 
-class Table:
-    """A model that knows the given times."""
-
-    def __init__(self, times: Grid) -> None:
-        self._times = times
-
-    def predict(self, pairs: Sequence[tuple[Scenario, Choice]]) -> Prediction:
-        return Prediction(np.array([log(self._times.time(*pair)) for pair in pairs]), np.zeros(len(pairs)))
-
-
 def test_metrics_by_hand():
     selected = np.array([0, 1, 0])
     metrics = score(selected, grid())
@@ -50,7 +38,8 @@ def test_metrics_by_hand():
     # The threshold of a mistake and the profile can be set.
     assert score(selected, grid(), significant=0.01).mistakes == pytest.approx(2 / 3)
     assert score(selected, grid(), weights=np.array([10.0, 0.0, 0.0])).regret == pytest.approx(0.0)
-    best, predicted = select(Table(grid()), grid())
+    known = {(one, choice): grid().time(one, choice) for one in grid().scenarios for choice in (A, B)}
+    best, predicted = select(MeasuredModel(known), grid())
     assert list(best) == [0, 0, 1]
     assert score(best, grid(), predicted).r2 == pytest.approx(1.0)
     # Half of every ratio: what is left unexplained is a quarter of the variance.
