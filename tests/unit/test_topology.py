@@ -98,19 +98,17 @@ def scontrol(tmp_path: Path) -> Scontrol:
     return made
 
 
-@pytest.mark.parametrize("text", [TREE, BLOCKS])
-def test_slurm_tells_its_switches(scontrol: Scontrol, text: str) -> None:
-    topology, line = find_topology(FOUR_HOSTS, scontrol(text), "slurm")
+# The groups of a dragonfly have links between all of them.
+@pytest.mark.parametrize(
+    ("text", "config", "above"),
+    [(TREE, "", "shared"), (BLOCKS, "", "shared"), (TREE.rpartition("SwitchName=top")[0], DRAGONFLY, "crossbar")],
+)
+def test_slurm_tells_its_switches(scontrol: Scontrol, text: str, config: str, above: str) -> None:
+    topology, line = find_topology(FOUR_HOSTS, scontrol(text, config), "slurm")
     assert topology.leaf[0] == topology.leaf[1] != topology.leaf[2] == topology.leaf[3]
-    assert topology.top is Top.SHARED
-    assert line == "topology: scontrol show topology (2 parts, shared above them)"
+    assert topology.top is Top[above.upper()]
+    assert line == f"topology: scontrol show topology (2 parts, {above} above them)"
     assert find_topology(FOUR_HOSTS[:1], scontrol(text), "slurm")[1] == ""  # a single node has none to speak of
-
-
-def test_a_dragonfly_of_slurm_has_links_between_all_groups(scontrol: Scontrol) -> None:
-    topology, line = find_topology(FOUR_HOSTS, scontrol(TREE.rpartition("SwitchName=top")[0], DRAGONFLY), "slurm")
-    assert topology.top is Top.CROSSBAR
-    assert "crossbar above them" in line
 
 
 def test_a_file_beside_slurm_conf_goes_first_of_a_dragonfly_too(scontrol: Scontrol, tmp_path: Path) -> None:
