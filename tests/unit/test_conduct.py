@@ -12,7 +12,7 @@ from colltune.bench.parallel import TOLERANCE, Lanes, disturbance, lanes_of
 from colltune.core.proven import Decision, StopReason, Verdict
 from colltune.core.sample import DEFAULT, Choice, Environment, Sample, Scenario, Status
 from colltune.core.space import Point, Space
-from colltune.core.topology import Top, Topology
+from colltune.core.topology import Topology
 from colltune.learn.decision import DecisionLearner
 from colltune.measure.contract import Answer, Effort, Source
 from colltune.prove.audit.audit import Audit
@@ -21,15 +21,12 @@ from colltune.schedule.contract import Task
 from colltune.schedule.durations import Durations, ScenarioRows
 from colltune.schedule.filling import FillingPacker
 from colltune.search.point_queue import PointQueue
+from packer_laws import groups
 
-HOSTS = [f"n{number}" for number in range(8)]
+SERIAL = Topology.serial([f"n{number}" for number in range(8)])
 RING = Choice("ring")
 SPEED = {DEFAULT: 1.0, RING: 0.5}
 JOB = SimpleNamespace(parts_disturb=True, ppn=1)  # what a packer asks of a bench
-
-
-def groups(number: int) -> Topology:
-    return Topology.from_paths(HOSTS, [(f"g{host * number // 8}",) for host in range(8)], Top.CROSSBAR)
 
 
 class Machine:
@@ -93,7 +90,7 @@ def run(topology: Topology | None, machine: Machine) -> dict[tuple[Scenario, Cho
 
 @pytest.mark.parametrize(
     ("topology", "count", "least"),
-    [(Topology.serial(HOSTS), 1, 0.99), (groups(1), 1, 0.99), (groups(2), 2, 1.2), (groups(4), 4, 1.3)],
+    [(SERIAL, 1, 0.99), (groups(1, 8), 1, 0.99), (groups(2, 8), 2, 1.2), (groups(4, 8), 4, 1.3)],
 )
 def test_a_parallel_campaign_finds_the_same_in_less_time(topology: Topology, count: int, least: float) -> None:
     """By factors of 1.27 and 1.33 at most; an unknown topology runs one at a time."""
@@ -126,7 +123,7 @@ def test_a_proof_compares_regions_of_parts_at_once_on_parts_drawn_for_each_launc
         )
         return audit.run(10.0), machine
 
-    (serial, alone), (parallel, beside) = proven(None), proven(groups(4))
+    (serial, alone), (parallel, beside) = proven(None), proven(groups(4, 8))
     assert {one.verdict for one in serial} == {one.verdict for one in parallel} == {Verdict.KEPT}
     assert (alone.most_at_once, alone.places) == (1, {(0, 1)})
     assert beside.most_at_once > 1
@@ -136,23 +133,23 @@ def test_a_proof_compares_regions_of_parts_at_once_on_parts_drawn_for_each_launc
 def test_points_that_disturb_one_another_are_told_with_the_number_and_measured_in_turn() -> None:
     notes: list[str] = []
     shared = Machine(lambda others: 1.0 + 0.2 * others)
-    found = disturbance(shared, groups(2), "bcast", 1)
+    found = disturbance(shared, groups(2, 8), "bcast", 1)
     assert found.places == 2
     assert found.ratio == pytest.approx(1.2)
-    assert lanes_of(JOB, shared, groups(2), "bcast", notes.append) is None
+    assert lanes_of(JOB, shared, groups(2, 8), "bcast", notes.append) is None
     assert "1.20 times as long beside 1 others" in notes[0]
 
 
 def test_points_that_leave_one_another_alone_are_measured_at_once_and_where_none_can_disturb_unseen() -> None:
     notes: list[str] = []
-    assert lanes_of(JOB, Machine(lambda others: TOLERANCE - 0.02), groups(4), "bcast", notes.append) is not None
+    assert lanes_of(JOB, Machine(lambda others: TOLERANCE - 0.02), groups(4, 8), "bcast", notes.append) is not None
     assert "at once" in notes[0]
-    assert lanes_of(JOB, Machine(), groups(1), "bcast", notes.append) is None
+    assert lanes_of(JOB, Machine(), groups(1, 8), "bcast", notes.append) is None
     assert "no room" in notes[1]
-    assert lanes_of(JOB, Machine(), Topology.serial(HOSTS), "bcast", notes.append) is None
+    assert lanes_of(JOB, Machine(), SERIAL, "bcast", notes.append) is None
     assert len(notes) == 2
     machine, alone = Machine(), SimpleNamespace(parts_disturb=False, ppn=1)
-    assert lanes_of(alone, machine, groups(4), "bcast", lambda _text: None) is not None
+    assert lanes_of(alone, machine, groups(4, 8), "bcast", lambda _text: None) is not None
     assert machine.now_s == 0.0
 
 
@@ -225,6 +222,6 @@ def test_a_queue_prefers_what_may_change_the_selection() -> None:
 
 
 def test_a_task_waits_for_room() -> None:
-    packer = FillingPacker(groups(2))
+    packer = FillingPacker(groups(2, 8))
     tasks = [Task(Point(Scenario("bcast", nodes, 1, 8), (DEFAULT,)), 1.0) for nodes in (4, 8)]
     assert [placement.task.nodes for placement in packer.start(tasks, 0.0)] == [8]
