@@ -54,9 +54,8 @@ def test_what_competes_is_what_is_close_to_the_fastest_and_the_default_beside_it
 
 @pytest.mark.parametrize(("launch_s", "further"), [(0.1, {2, 3}), (5.0, set())])
 def test_where_launches_are_cheap_a_tuning_looks_again(launch_s: float, further: set[int], tmp_path: Path) -> None:
-    result = tune(MemoryBench(truth, launch_s=launch_s), options(), tmp_path)
+    tune(MemoryBench(truth, launch_s=launch_s), options(), tmp_path)
     samples = read_journal(tmp_path / JOURNAL).samples
-    assert list(result.outcome.samples) == list(samples)
     assert {one.launch for one in samples} == {1} | further
     first = {(one.scenario, one.choice) for one in samples if one.launch == 1}
     for launch in further:

@@ -51,14 +51,11 @@ def as_in_first_launch(samples: Iterable[Sample]) -> Iterator[Sample]:
     """Later launches without what they have in common: the mean, by scenario, over the choices that both looked at."""
     for some in grouped(samples, lambda sample: sample.scenario).values():
         launches = grouped(some, lambda sample: sample.launch)
-        if len(launches) == 1:
-            yield from some
-            continue
-        first = {choice: time_s for (_, choice), time_s in medians_of(launches[min(launches)]).items()}
-        for launch, own in sorted(launches.items()):
-            here = {choice: time_s for (_, choice), time_s in medians_of(own).items()}
-            both = here.keys() & first.keys() if launch != min(launches) else ()
-            factor = math.exp(fmean(math.log(first[choice] / here[choice]) for choice in sorted(both))) if both else 1.0
+        yield from (first := launches.pop(min(launches)))
+        first_s = medians_of(first) if launches else {}
+        for own in launches.values():
+            own_s = medians_of(own)
+            logs = [math.log(first_s[pair] / time_s) for pair, time_s in own_s.items() if pair in first_s]
+            factor = math.exp(fmean(logs)) if logs else 1.0
             for sample in own:
-                times_s = tuple(factor * time_s for time_s in sample.times_s)
-                yield sample if factor == 1.0 else replace(sample, times_s=times_s)
+                yield replace(sample, times_s=tuple(factor * time_s for time_s in sample.times_s))

@@ -114,7 +114,7 @@ class ProofTime:
 
 
 def planned_launches(left_s: float, launch_s: float, done: int = 0) -> int:
-    """How many the time is divided among, with ``done`` before: what a launch does to a choice only more of them tell."""
+    """How many the time is divided among, after ``done``: what a launch does to a choice only more of them tell."""
     fitting = max(left_s, 0.0) / max(launch_s, 1e-3)
     first = min(max(int(_FIRST_SHARE * fitting), FEWEST_LAUNCHES - done), _FIRST_LAUNCHES - done)
     return max(min(1 + int(_LAUNCH_SHARE * fitting), _MOST_PLANNED - done), first, 1)
