@@ -152,7 +152,5 @@ static const guest_case CASES[] = {
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
-    run_cases(CASES, sizeof CASES / sizeof *CASES, argc, argv);
-    MPI_Finalize();
-    return 0;
+    return run_cases(CASES, sizeof CASES / sizeof *CASES, argc, argv);
 }

@@ -364,7 +364,5 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, ct__delete_of_self, &keyval, NULL);
     MPI_Comm_set_attr(MPI_COMM_SELF, keyval, &value);
-    run_cases(CASES, sizeof CASES / sizeof *CASES, argc, argv);
-    MPI_Finalize();
-    return 0;
+    return run_cases(CASES, sizeof CASES / sizeof *CASES, argc, argv);
 }

@@ -340,9 +340,7 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, ct__delete_in_finalize, &keyval, NULL);
     MPI_Comm_set_attr(MPI_COMM_SELF, keyval, &keyval);
-    run_cases(CASES, sizeof CASES / sizeof *CASES, argc, argv);
     if (argc == 3 && strcmp(argv[1], "held") == 0)
         printf("held rank=%d %ld\n", rank, ct__hold(atoi(argv[2]), rank));
-    MPI_Finalize();
-    return 0;
+    return run_cases(CASES, sizeof CASES / sizeof *CASES, argc, argv);
 }

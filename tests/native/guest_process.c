@@ -280,7 +280,5 @@ int main(int argc, char **argv)
         return 0;
     }
     MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
-    run_cases(CASES, sizeof CASES / sizeof *CASES, argc, argv);
-    MPI_Finalize();
-    return 0;
+    return run_cases(CASES, sizeof CASES / sizeof *CASES, argc, argv);
 }
