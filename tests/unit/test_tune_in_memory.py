@@ -185,24 +185,17 @@ def test_what_is_cut_off_in_the_proof_is_provisional(kind: type[MemoryBench], tm
 
 
 def test_what_was_measured_before_is_used_again_and_what_was_proven_stays(tmp_path: Path) -> None:
+    """In a budget that is too short, and so extended."""
     notes: list[str] = []
     first = tune(MemoryLibrary(truth), options(), tmp_path)
-    bench = MemoryLibrary(truth)
-    tune(bench, options(budget_s=10.0), tmp_path, Listener(note=notes.append))
+    tune(MemoryLibrary(truth, launch_s=2.0), options(budget_s=5.0), tmp_path, Listener(note=notes.append))
+    assert any("extended" in text for text in notes)
+    assert load_tuning(tmp_path).summary.budget.fixed_cost_s > 5.0
     assert any("still hold and are used again" in text for text in notes)
     kept = first.tuning.summary.having(Verdict.KEPT)
     rules = load_tuning(tmp_path).rule_sets["bcast"]
     assert kept
     assert [rules.evaluate(one.scenario) for one in kept] == [one.choice for one in kept]
-
-
-def test_a_budget_that_is_too_short_is_extended_and_told(tmp_path: Path) -> None:
-    notes: list[str] = []
-    bench = MemoryLibrary(truth, launch_s=2.0)
-    tune(bench, options(budget_s=5.0), tmp_path, Listener(note=notes.append))
-    assert any("extended" in text for text in notes)
-    budget = load_tuning(tmp_path).summary.budget
-    assert budget.fixed_cost_s > 5.0
 
 
 def test_sizes_that_are_named_are_tuned_and_no_rule_spans_a_cliff_that_was_looked_at(tmp_path: Path) -> None:
