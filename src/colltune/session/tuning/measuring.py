@@ -8,7 +8,7 @@ from colltune.bench.contract import Bench
 from colltune.bench.parallel import lanes_of
 from colltune.core.errors import LaunchError
 from colltune.core.medians import medians_of
-from colltune.core.proven import TimeShare
+from colltune.core.proven import StopReason, TimeShare
 from colltune.core.sample import Sample, Scenario, Status
 from colltune.core.space import Model, Space
 from colltune.core.stop import INTERRUPTIONS, StopRequest
@@ -119,12 +119,10 @@ class Measuring:
             source.close()
         launch_s += now_s() - before_s
         share = TimeShare(source.launches, outcome.elapsed_s, source.inside_s, launch_s)
-        if options.gate and not outcome.interrupted:
+        # Where the grid was more than there was time for, the proof needs the time as well.
+        if options.gate and all(reason == StopReason.WHOLE for reason in outcome.reasons.values()):
             known = {sample.scenario for sample in campaign.known}
             outcome = self._with_contenders(outcome, known, plan, source.launches)
-            for name, learner in learners.items():
-                later = (sample for sample in outcome.for_choosing if sample.launch > source.launches)
-                learner.tell([sample for sample in later if sample.scenario.collective == name])
         models = models_of(learners, outcome, medians_of(outcome.for_choosing), grid_alone=options.gate)
         lanes = None if campaign.lanes is None else campaign.lanes.packer.topology
         return CampaignResult(outcome, models, share, plan, before.holding, before.changed, lanes)
