@@ -83,6 +83,9 @@ class AnsweringSource(abc.ABC):
         ticket, point, effort = self._begun.popleft()
         return Answer(ticket, point, self._measured(point, effort), last=True)
 
+    def _begin_group(self) -> None:  # noqa: B027 - most sources have nothing to do
+        """A new point begins."""
+
     @abc.abstractmethod
     def _answer(self, scenario: Scenario, choice: Choice, repetitions: int, effort: Effort) -> Answered:
         """``repetitions``: of the point; 0: as many as the source takes for enough."""
@@ -92,6 +95,7 @@ class AnsweringSource(abc.ABC):
             raise MeasurementError("this source was closed", "Open a new one")
         self.start()
         self._group += 1
+        self._begin_group()
         return [self._sample(point, choice, effort) for choice in point.choices]
 
     def _sample(self, point: Point, choice: Choice, effort: Effort) -> Sample:

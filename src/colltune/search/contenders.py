@@ -13,10 +13,8 @@ from colltune.core.medians import medians_of
 from colltune.core.sample import Choice, Sample, Scenario, grouped
 from colltune.core.space import Point, Space
 
-# What is slower than the fastest by more, as a log ratio, is taken to be slower in other launches too.
-_CLOSE = 0.35
-# Repetitions of each look.
-_REPETITIONS = 10
+# What is slower than the fastest by more, as a log ratio, is slower in other launches too; and calls of each look.
+_CLOSE, _REPETITIONS = 0.35, 10
 
 
 def contenders(
