@@ -62,13 +62,7 @@ class ThisLaunch:
 
     def in_first(self, sample: Sample) -> Sample:
         """``sample`` as it would have been in the first launch."""
-        factor = self.factors.get(_place(sample.scenario), 1.0)
-        views = {
-            name: value / factor
-            for name in ("back_to_back_s", "osu_mean_s", "skewed_s", "kept_s", "untouched_s")
-            if (value := getattr(sample, name)) is not None
-        }
-        return replace(sample, times_s=tuple(time_s / factor for time_s in sample.times_s), **views)
+        return sample.scaled(1.0 / self.factors.get(_place(sample.scenario), 1.0))
 
 
 def _place(scenario: Scenario) -> tuple[str, int, int]:

@@ -6,7 +6,6 @@ is partly luck (Hunold and Carpen-Amarie, *Reproducible MPI benchmarking is stil
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from statistics import fmean
 
 from colltune.core.medians import medians_of
@@ -55,5 +54,4 @@ def as_in_first_launch(samples: Iterable[Sample]) -> Iterator[Sample]:
             own_s = medians_of(own)
             logs = [math.log(first_s[pair] / time_s) for pair, time_s in own_s.items() if pair in first_s]
             factor = math.exp(fmean(logs)) if logs else 1.0
-            for sample in own:
-                yield replace(sample, times_s=tuple(factor * time_s for time_s in sample.times_s))
+            yield from (sample.scaled(factor) for sample in own)

@@ -143,8 +143,9 @@ class Measuring:
             try:
                 with self.stop.cuts():
                     for _, samples in source.measure(iter(points), self.options.effort):
-                        again += (looked := [replace(sample, launch=number) for sample in samples])
+                        looked = [replace(sample, launch=number) for sample in samples]
                         self.journal.append(looked)
+                        again += looked
             except (LaunchError, *INTERRUPTIONS) as error:
                 self.listener.note(f"looking again ended early: {error or type(error).__name__}")
                 break
