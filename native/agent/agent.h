@@ -257,8 +257,10 @@ void ct_point_tell(ct_point *point, int choice);
 int ct_point_attend(ct_point *point);
 /* Between timed calls: tells the host that the ranks are at work, and puts off the alarm that ends one that is stuck. */
 void ct_point_alive(ct_point *point);
-/* Whether a call takes so long that even its fewest repetitions are cut down: no other call than these is made then. */
+/* Whether a call takes so long that even its fewest repetitions are cut down; and whether that, or too long for a first
+ * look to repeat it: no other calls are made then. */
 bool ct_point_long(const ct_point *point, double time_s);
+bool ct_point_once(const ct_point *point, double time_s);
 /* Times calls of a choice to which the ranks come late, each by its own share of the request's skew, from the arrival of
  * the last one. Returns an MPI error code. */
 int ct_point_late(ct_point *point, int index);

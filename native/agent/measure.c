@@ -101,7 +101,7 @@ static int ct__start(ct_point *point, int index)
     own = ct_call_correct(point->call) ? CT_OK : CT_WRONG;
     CT_TRY(ct__agree(point, index, own, shortest_s, &state->estimate_s));
     state->live = state->status == CT_OK;
-    if (!state->live || calls != 1 || !ct_point_long(point, state->estimate_s))
+    if (!state->live || calls != 1 || !ct_point_once(point, state->estimate_s))
         return MPI_SUCCESS;
     state->count = 1; /* the warm-up was the first repetition */
     state->own_sum_s = elapsed_s;
@@ -174,7 +174,7 @@ static int ct__measure_all(ct_point *point, double *scratch)
     CT_TRY(ct_point_repeat(point, scratch));
     for (int i = 0; i < request->choice_count; i++) {
         const ct_choice_state *state = &point->states[i];
-        if (state->status != CT_OK || state->dominated || state->hopeless || ct_point_long(point, state->estimate_s))
+        if (state->status != CT_OK || state->dominated || state->hopeless || ct_point_once(point, state->estimate_s))
             continue;
         ct_point_alive(point);
         CT_TRY(ct__back_to_back(point, i));

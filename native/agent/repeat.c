@@ -7,8 +7,8 @@
 
 /* Calls of one choice in a row: an application repeats a call too, and the first after a change runs colder. */
 enum { CT__BURST = 4 };
-/* Repetitions of a long call where more were asked for. One that was to be looked at this often, or less, and turns out
- * to be long is timed once. */
+/* Repetitions of a long call where more were asked for. Where so many were at most, a first look, one is enough of what
+ * fills its time box by itself: what a moment does to times lasts for longer than a few calls. */
 enum { CT__LEAST = 3 };
 /* A choice whose interval lies above this multiple of the best one's is not measured more finely. */
 static double const CT__DOMINATED = 1.5;
@@ -32,6 +32,11 @@ bool ct_point_long(const ct_point *point, double time_s)
     return time_s > CT__PATIENCE * point->request->box_s;
 }
 
+bool ct_point_once(const ct_point *point, double time_s)
+{
+    return ct_point_long(point, time_s) || (point->request->most <= CT__LEAST && time_s > point->request->box_s);
+}
+
 static bool ct__cannot_win(const ct_point *point, double time_s, double best_s)
 {
     return time_s > (ct_point_long(point, time_s) ? CT__HOPELESS_LONG : CT__HOPELESS) * best_s;
@@ -41,12 +46,11 @@ static bool ct__cannot_win(const ct_point *point, double time_s, double best_s)
  * times its time box, as on ranks that share cores. */
 static int ct__fewest(const ct_point *point, const ct_choice_state *state)
 {
-    if (state->hopeless)
+    int fewest = point->request->fewest;
+    if (state->hopeless || (fewest <= CT__LEAST && ct_point_once(point, state->estimate_s)))
         return 1;
     double fitting = CT__PATIENCE * point->request->box_s / (state->estimate_s + 1e-9);
-    int least = ct_point_long(point, state->estimate_s) ? 1 : point->request->fewest;
-    least = point->request->fewest > CT__LEAST ? CT__LEAST : least;
-    return fitting >= point->request->fewest ? point->request->fewest : fitting < least ? least : (int)fitting;
+    return fitting >= fewest || fewest <= CT__LEAST ? fewest : fitting < CT__LEAST ? CT__LEAST : (int)fitting;
 }
 
 /* Of the choices that are long to wait for, those that cannot be the best. All ranks agreed on the estimates. */
@@ -116,16 +120,6 @@ static int ct__reduce(ct_point *point, double *scratch)
     return MPI_SUCCESS;
 }
 
-/* A choice that looked hopeless in its trial and then was not: the trial met a disturbance. */
-static void ct__forgive(ct_point *point, double best_s)
-{
-    for (int i = 0; i < point->request->choice_count; i++) {
-        ct_choice_state *state = &point->states[i];
-        if (state->live && state->count > 0 && !ct__cannot_win(point, state->times[0], best_s))
-            state->hopeless = false;
-    }
-}
-
 /* Which choices need no more repetitions. The times are the same on all ranks by now, so the verdict is too. */
 static void ct__judge(ct_point *point, double *scratch)
 {
@@ -140,9 +134,11 @@ static void ct__judge(ct_point *point, double *scratch)
         best_high = state->high_s < best_high ? state->high_s : best_high;
         best_s = state->middle_s < best_s ? state->middle_s : best_s;
     }
-    ct__forgive(point, best_s);
     for (int i = 0; i < request->choice_count; i++) {
         ct_choice_state *state = &point->states[i];
+        /* One that looked hopeless in its trial and then was not: the trial met a disturbance. */
+        if (state->live && state->count > 0 && !ct__cannot_win(point, state->times[0], best_s))
+            state->hopeless = false;
         if (!state->live || state->count < ct__fewest(point, state))
             continue;
         double spent = 0.0;
@@ -168,7 +164,7 @@ int ct_point_repeat(ct_point *point, double *scratch)
                 continue;
             any = true;
             int fewest = ct__fewest(point, state);
-            int grown = ct_point_long(point, state->estimate_s) ? state->count : state->count * 2;
+            int grown = ct_point_once(point, state->estimate_s) ? state->count : state->count * 2;
             state->quota = state->hopeless ? 1 : grown < fewest ? fewest : grown > request->most ? request->most : grown;
             int needed = (state->quota - state->count + CT__BURST - 1) / CT__BURST;
             rounds = needed > rounds ? needed : rounds;

@@ -142,7 +142,9 @@ def test_of_long_calls_there_are_no_more_than_are_needed(jobs: Jobs, faulty: str
     assert min(long.times_s) > 0.1
     # The trial, and what was timed.
     assert long.cost_s < 1.5 * 4 * max(long.times_s)
-    [first_look] = measure(source, [replace(point("bcast", 2, 64, "default"), repetitions=3)], Effort(box_s=0.004))
+    # A first look at what is longer than its time box is one call and its trial.
+    asked = [point("bcast", 2, 32, "default"), replace(point("bcast", 2, 64, "default"), repetitions=3)]
+    first_look = measure(source, asked, Effort(box_s=0.05))[-1]
     assert len(first_look.times_s) == 1
     assert first_look.cost_s < 1.5 * 2 * max(first_look.times_s)
 

@@ -136,8 +136,9 @@ def test_a_first_look_at_a_long_call_is_one_repetition_and_a_hopeless_choice_is_
     grid = Grid("cliff/bcast", "bcast", scenarios, (fast, slow), times_s, np.array([1e-5, 0.01]))
     launch = RecordedBench([grid], launch_s=0.0).launch(SEED)
     looks = [Point(scenarios[1], (slow,), 3), Point(scenarios[1], (slow,)), Point(scenarios[1], (DEFAULT, fast, slow))]
+    looks += [Point(scenarios[1], (fast,), 3), Point(scenarios[0], (fast,), 3)]  # longer than a time box, and not
     counts = [[len(s.times_s) for s in samples] for _, samples in launch.measure(looks, Effort())]
-    assert counts == [[1], [3], [10, 10, 1]]
+    assert counts == [[1], [3], [10, 10, 1], [1], [3]]
 
 
 DATA = Path(__file__).resolve().parents[2] / "benchmarks" / "data"

@@ -15,7 +15,8 @@ from colltune.core.space import Point
 REFUSED = "refused-by-the-library"
 # Time boxes that the fewest repetitions may take.
 _PATIENCE = 20.0
-# The repetitions of such calls, where more were asked for.
+# The repetitions of such calls, where more were asked for; where so many were at most, what fills its time box is timed
+# once.
 _LEAST = 3
 # A call that takes longer than so many time boxes, and so many times as long as the best, is timed once; the second
 # where it is long.
@@ -50,13 +51,14 @@ class Effort:
     def patience(self, time_s: float, best_s: float) -> int:
         """The most repetitions of calls of ``time_s`` beside a best choice of ``best_s`` (native/agent/repeat.c)."""
         is_long = time_s > _PATIENCE * self.box_s
-        if time_s > _DEAR * self.box_s and time_s > (_HOPELESS_LONG if is_long else _HOPELESS) * best_s:
+        is_hopeless = time_s > _DEAR * self.box_s and time_s > (_HOPELESS_LONG if is_long else _HOPELESS) * best_s
+        if is_hopeless or self._once(time_s):
             return 1
-        return max(int(_PATIENCE * self.box_s / max(time_s, 1e-9)), self._least(time_s))
+        return max(int(_PATIENCE * self.box_s / max(time_s, 1e-9)), _LEAST)
 
-    def _least(self, time_s: float) -> int:
-        """Of calls that take long; a first look at one that is longer than it may be is a single repetition."""
-        return _LEAST if self.fewest > _LEAST else 1 if time_s > _PATIENCE * self.box_s else self.fewest
+    def _once(self, time_s: float) -> bool:
+        """Whether one repetition is enough: a first look, of a call that takes long."""
+        return time_s > (self.box_s if self.most <= _LEAST else _PATIENCE * self.box_s) and self.fewest <= _LEAST
 
     def expected_cost_s(self, time_s: float) -> float:
         """Seconds that the agent spends on a choice whose calls take ``time_s`` (see native/agent/measure.c).
@@ -64,9 +66,11 @@ class Effort:
         The interval of the median is taken to be narrow enough when the box is spent, or before.
         """
         time_s = max(time_s, 1e-7)
+        if self._once(time_s):
+            return 2.0 * time_s
         if time_s > _PATIENCE * self.box_s:
-            return time_s * (1 + max(self._least(time_s), 1))
-        fewest = min(self.fewest, max(self._least(time_s), _PATIENCE * self.box_s / time_s))
+            return time_s * (1 + _LEAST)
+        fewest = min(self.fewest, max(_LEAST, _PATIENCE * self.box_s / time_s))
         repetitions = max(fewest, min(self.most, self.box_s / time_s))
         warm_up = 1 if self.warm_up * time_s > self.box_s else self.warm_up
         back_to_back = 1.0 if time_s > self.box_s else min(50.0, max(3.0, 0.1 * self.box_s / time_s))
