@@ -13,7 +13,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -221,15 +221,8 @@ _NAMES = ["ours", "acclaim", "fact", "random"]
 _RUNS = [run_of("a-cluster-of-some-name:allreduce", name, seed, 3.0, 1.0) for name in _NAMES for seed in (0, 1)]
 
 
-def reach() -> TextTable:
-    return reach_table(_RUNS, _NAMES, 1.03)
-
-
-def means() -> TextTable:
-    return means_table(_RUNS, _NAMES, [0.01, 0.2], 0.1)
-
-
-_TABLES = [gains, comparisons, drift, environments, decisions, calls, reach, means]
+_RESEARCH = [partial(reach_table, _RUNS, _NAMES, 1.03), partial(means_table, _RUNS, _NAMES, [0.01, 0.2], 0.1)]
+_TABLES = [gains, comparisons, drift, environments, decisions, calls, *_RESEARCH]
 
 
 @pytest.mark.parametrize("width", [140, 80, 60, 40])

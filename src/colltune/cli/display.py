@@ -1,7 +1,7 @@
 """What `colltune tune` shows: a live line on a terminal, plain lines elsewhere, and a dozen lines at the end."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -148,7 +148,9 @@ class Display:
         findings = load_findings(out)
         for line in ending(findings):
             self._whole(line)
-        for reason, collectives in _by_reason(result.outcome.reasons).items():
+        reasons = result.outcome.reasons
+        stopped = (name for name, reason in reasons.items() if reason != StopReason.WHOLE)
+        for reason, collectives in grouped(stopped, reasons.__getitem__).items():
             self._whole("\n".join(folded(f"{', '.join(collectives)}: {reason}.", WIDTH)))
         if result.decisions:
             self._whole(f"{'all of it':<10} {colltune_command('report', out, '--text', '--all')}")
@@ -160,8 +162,3 @@ class Display:
     def _whole(self, text: str) -> None:
         """In lines as they are: commands can be copied."""
         self.console.print(text, soft_wrap=True)
-
-
-def _by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
-    """Collectives by the reason why measuring stopped before the whole grid was measured."""
-    return grouped((name for name, reason in reasons.items() if reason != StopReason.WHOLE), reasons.__getitem__)

@@ -13,7 +13,7 @@ import secrets
 import socket
 import stat
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -102,7 +102,8 @@ def parse_json(data: bytes | str) -> Any:
         json.dumps(document, ensure_ascii=False).encode()  # half of a pair of surrogates is no text
     level = [document]
     for _ in range(DEEPEST):
-        level = [part for node in level if isinstance(node, dict | list) for part in _parts(node)]
+        inner = (node.values() if isinstance(node, dict) else node for node in level if isinstance(node, dict | list))
+        level = [part for node in inner for part in node]
         if not level:
             return document
     raise ValueError(f"it is nested deeper than {DEEPEST} levels")
@@ -149,10 +150,6 @@ def _constant(name: str) -> float:
     if name == "NaN":
         raise ValueError("it holds NaN, which is no number")
     return float(name)
-
-
-def _parts(node: dict[str, Any] | list[Any]) -> Iterable[Any]:
-    return node.values() if isinstance(node, dict) else node
 
 
 def write_atomically(path: Path, data: bytes, mode: int | None = None, *, durable: bool = True) -> None:

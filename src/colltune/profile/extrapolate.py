@@ -61,7 +61,8 @@ def extrapolate(profiles: Sequence[Profile], nodes: int, ppn: int) -> tuple[Prof
         raise InputError(what, f"Give a profile of {ranks} ranks")
     seen = tuple((where, 1.0) for where in sorted({call.communicator for call in calls}))
     lost = sum(call.time_s for call, _ in out) / max(near.collective_s, 1e-12)
-    named = ": " * bool(out) + "; ".join(f"{_named(call)} ({obstacle})" for call, obstacle in out[:_MOST_TOLD])
+    told = (f"{c.collective} of {c.sizes} on {c.communicator} ranks ({obstacle})" for c, obstacle in out[:_MOST_TOLD])
+    named = ": " * bool(out) + "; ".join(told)
     text = f"{len(calls)} kinds of calls extrapolated to {ranks} ranks, {len(out)} left out"
     text += f", {lost:.0%} of the time in collectives of {near.ranks} ranks{named}"
     return replace(near, calls=calls, communicators=seen, ranks=ranks, nodes=nodes, reporting=ranks), text
@@ -81,10 +82,6 @@ def _require_alike(profiles: Sequence[Profile]) -> None:
         if profile.ended or len(profile.calls) > _MOST_KINDS or profile.ranks < 2:
             what = f"was ended by {profile.ended}" if profile.ended else f"has {len(profile.calls)} kinds of calls"
             raise InputError(f"the run of {profile.ranks} ranks {what}, from which nothing is extrapolated", _DO)
-
-
-def _named(calls: Calls) -> str:
-    return f"{calls.collective} of {calls.sizes} on {calls.communicator} ranks"
 
 
 def _grown(law: float | None, ranks: int, before: int) -> float:

@@ -63,8 +63,8 @@ class Durations:
     def tell(self, samples: Sequence[Sample]) -> None:
         for sample in samples:
             if sample.cost_s > 0.0:
-                self._seen[_kind(sample.scenario)].append((sample.scenario, sample.cost_s))
                 several = sample.scenario.nodes > 1
+                self._seen[sample.scenario.collective, several].append((sample.scenario, sample.cost_s))
                 moved = (float(_row(sample.scenario)[_BYTES]), sample.cost_s)
                 before = self._widest.get(several), self._most_ranks.get(several)
                 self._widest[several] = max(moved, self._widest.get(several, moved))
@@ -118,10 +118,6 @@ class Durations:
     def known(self) -> bool:
         """Whether there is any measurement to learn from."""
         return bool(self._lines)
-
-
-def _kind(scenario: Scenario) -> tuple[str, bool]:
-    return scenario.collective, scenario.nodes > 1
 
 
 def _solve(rows: Floats, used: Sequence[int]) -> tuple[Floats, float]:

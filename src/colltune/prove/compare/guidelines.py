@@ -84,11 +84,8 @@ def judge_guidelines(guidelines: Sequence[Guideline], measured: Launched) -> lis
 def _judged(guidelines: Sequence[Guideline], measured: Launched, *, kept: bool) -> list[Comparison]:
     launches = min((len(measured.times_s[s]) for g in guidelines for s in (g.call, *g.mock_up)), default=0)
     times_s = {s: measured.kept(s, launches) if kept else measured.times_s[s][:launches] for s in measured.times_s}
-    return compare_all({_key(g): (_mock_up_s(g, times_s), times_s[g.call]) for g in guidelines}, paired=True)
-
-
-def _key(guideline: Guideline) -> tuple[Scenario, Choice]:
-    return guideline.call, Choice(guideline.text)
+    sides = {(g.call, Choice(g.text)): (_mock_up_s(g, times_s), times_s[g.call]) for g in guidelines}
+    return compare_all(sides, paired=True)
 
 
 def _mock_up_s(guideline: Guideline, times_s: Mapping[Scenario, Sequence[float]]) -> list[float]:

@@ -197,7 +197,7 @@ class SiteMemory:
         entry = self._entry(samples=tuple(judged.looked), compared=tuple(judged.compared))
         if self._narrower:
             pass  # a release of it would lose the other collectives
-        elif self._is_known(tuning):
+        elif (there := self.known.tuning) and self.is_in_force(tuning) and _settled(tuning) == _settled(there):
             entry = replace(entry, confirms=self.known.entry)
         else:
             entry = replace(entry, files=files_of(self.out, tuning))
@@ -214,10 +214,6 @@ class SiteMemory:
         share = f"{proven / gain:.0%} of the gain that was found is proven" if gain else "no gain was found"
         left = sum(decision.verdict is Verdict.NOT_TRIED for decision in decisions)
         return f"job {jobs} of this shape: {share}, {format_count(left, 'call')} open"
-
-    def _is_known(self, tuning: Tuning) -> bool:
-        there = self.known.tuning
-        return there is not None and self.is_in_force(tuning) and _settled(tuning) == _settled(there)
 
     def _entry(self, samples: tuple[Sample, ...] = (), compared: tuple[Sample, ...] = ()) -> Entry:
         hosts = tuple(self.bench.topology(None, lambda _text: None).hosts[: self.bench.nodes])
