@@ -125,7 +125,7 @@ def test_what_surrounds_a_call_belongs_to_its_price() -> None:
         bench.run()
         return Counter(sample.scenario.collective for sample in bench.journal)
 
-    free, dear, waited = count(whole_s / 5, 0.0), count(60.0, 1.0), count(60.0, 1.0, wait_s=1000.0)
+    free, dear, waited = count(whole_s / 12, 0.0), count(60.0, 1.0), count(60.0, 1.0, wait_s=1000.0)
     assert free["bcast"] > 2.0 * free["allreduce"]
     assert dear["bcast"] < dear["allreduce"]
     assert waited == dear  # the machine was not calm once

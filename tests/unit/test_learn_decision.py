@@ -166,6 +166,13 @@ def test_a_space_too_large_to_look_at_at_once_is_worked_through_in_parts():
     assert {(point.scenario, choice) for point in points for choice in point.choices} == set(space.pairs())
 
 
+def test_what_is_measured_where_nobody_looked_at_the_default_is_measured_beside_it() -> None:
+    space = Space("bcast", small_space().scenarios, lambda _scenario: (DEFAULT, RING, TREE))
+    firsts = {point.scenario: point for point in reversed(list(drive(DecisionLearner(space, 0), 40)))}
+    assert len(firsts) > 5
+    assert {point.choices[0] for point in firsts.values()} == {DEFAULT}
+
+
 def test_a_second_look_at_a_pair_is_for_the_repetitions_that_the_first_left_however_much_is_known():
     shapes = [(nodes, ppn) for nodes in (1, 2, 3, 4, 6, 8) for ppn in (2, 4)]
     scenarios = tuple(Scenario("bcast", *shape, 8 << power) for shape in shapes for power in range(0, 18, 2))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colltune.core.medians import breaks
-from colltune.core.sample import Sample, Scenario, Status
+from colltune.core.sample import DEFAULT, Sample, Status
 from colltune.core.space import Model, Point, Space
 from colltune.learn.again import MOST_LOOKS, UNSURE_SD, LooksAgain, look_variance
 from colltune.learn.decision_model import DecisionModel, Shortlist, expected_gains
@@ -143,11 +143,15 @@ class DecisionLearner:
         self._plan = [entry for entry in self._plan if free[entry[:2]]]
         if len(self._plan) < count:
             self._plan = self._planned(posterior, pairwise, free, count + int(_NEWS * self._history.known))
-        points = []
+        points, beside = [], set[int]()
         for place, number, repetitions in self._plan[:count]:
-            row = int(self._rows[place])
+            row, numbers = int(self._rows[place]), [number]
             self._again.note_asked(row, number)
-            points.append(Point(self._space.scenarios[row], (self._choices[number],), repetitions))
+            due = number and self._choices[0] == DEFAULT and self._free[row, 0] and not self._looks[row, 0]
+            if due and row not in beside:  # what it has to gain over, where nobody looked yet
+                numbers = [0, number]
+                beside.add(row)
+            points.append(Point(self._space.scenarios[row], tuple(self._choices[n] for n in numbers), repetitions))
         return points or self._elsewhere(count)
 
     def _planned(
@@ -185,7 +189,9 @@ class DecisionLearner:
             row = self._row.get(point.scenario, -1)
             # A scenario that is not looked at gains as much as the nearest one that is.
             place = self._place.get(row, -1) if row >= 0 else -1
-            place = self._nearest_place(point.scenario) if place < 0 else place
+            if place < 0:
+                away = np.abs(self._all_columns[self._rows] - scenario_columns([point.scenario])).sum(axis=1)
+                place = int(away.argmin())
             for choice in point.choices:
                 number = self._number.get(choice)
                 if number is not None and (row < 0 or free[row, number]):
@@ -197,10 +203,6 @@ class DecisionLearner:
         gains = expected_gains(posterior, pairwise, np.array(places, np.intp), np.array(numbers, np.intp), noise)
         of_points = np.bincount(np.array(owner, np.intp), gains, minlength=len(points))
         return np.asarray(of_points * (len(self._space.scenarios) / max(len(self._rows), 1)))
-
-    def _nearest_place(self, scenario: Scenario) -> int:
-        away = np.abs(self._all_columns[self._rows] - scenario_columns([scenario])).sum(axis=1)
-        return int(away.argmin())
 
     def should_stop(self) -> str | None:
         if not self._free.any():
