@@ -143,14 +143,14 @@ class DecisionLearner:
         self._plan = [entry for entry in self._plan if free[entry[:2]]]
         if len(self._plan) < count:
             self._plan = self._planned(posterior, pairwise, free, count + int(_NEWS * self._history.known))
-        points, beside = [], set[int]()
+        points, beside = [], {place for place, number, _ in self._plan[:count] if number == 0}
         for place, number, repetitions in self._plan[:count]:
             row, numbers = int(self._rows[place]), [number]
             self._again.note_asked(row, number)
             due = number and self._choices[0] == DEFAULT and self._free[row, 0] and not self._looks[row, 0]
-            if due and row not in beside:  # what it has to gain over, where nobody looked yet
+            if due and place not in beside:  # what it has to gain over, where nobody looked yet
                 numbers = [0, number]
-                beside.add(row)
+                beside.add(place)
             points.append(Point(self._space.scenarios[row], tuple(self._choices[n] for n in numbers), repetitions))
         return points or self._elsewhere(count)
 
